@@ -1,0 +1,228 @@
+"""The process in which stores run: it introduces the targets, waits for its jobs, and runs them under pytest.
+
+Nothing that a store does here can reach the supervisor but through messages; when the process ends without its last
+message, the run was not green.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runcert.adapters import Adapter
+from runcert.cases import Workplace
+from runcert.checks import Check, checks_of
+from runcert.description import describe_adapter
+from runcert.execution import CheckResult, applicable, smoke
+from runcert.faulty import faulty_stores
+from runcert.messages import HUNG, ROOT, Channel, Settings, connect
+from runcert.problems import AdapterProblem, KitProblem, UsageProblem, describe_error
+from runcert.pytest_items import PROPERTY, Certification, Planned
+from runcert.targets import Target, resolve
+from runcert.watchdog import Watchdog
+
+_ORPHANED = 71
+
+
+class Child:
+    """One child process.
+
+    Args:
+        channel: the connection to the supervisor.
+        inbox: what the supervisor says.
+    """
+
+    def __init__(self, channel: Channel, inbox: _Inbox) -> None:
+        self._channel = channel
+        self._inbox = inbox
+        self._during = "starting"
+        self._running: Planned | None = None
+        self._watchdog = Watchdog(self._hang)
+        self._settings = Settings(root="")
+        self._targets: dict[str, Target] = {}
+
+    def serve(self) -> None:
+        """Do what the supervisor says until it says no more."""
+        while (message := self._inbox.next())["kind"] != "leave":
+            self._settings = Settings(**message["settings"])
+            if message["kind"] == "introduce":
+                self._introduce(message["text"])
+            else:
+                self._run(message["jobs"])
+
+    # -- introducing
+
+    def _introduce(self, text: str) -> None:
+        self._during = f"loading {text}"
+        try:
+            targets = resolve(text)
+            for target in targets:
+                self._targets[target.spec] = target
+                self._channel.send("introduced", **self._describe(target))
+        except (UsageProblem, AdapterProblem) as problem:
+            self._channel.send("trouble", message=str(problem))
+            return
+        except KitProblem as problem:
+            self._channel.send("kit-trouble", message=str(problem))
+            return
+        self._channel.send("ready")
+
+    def _describe(self, target: Target) -> dict[str, Any]:
+        self._during = f"the smoke test of {target.text}"
+        root = Path(self._settings.root) / f"smoke-{os.getpid()}-{target.name}"
+        workplace = Workplace(target.spec, target.adapter, root, self._settings.servers, self._watchdog)
+        try:
+            refused = smoke(workplace)
+        except AdapterProblem as problem:
+            raise AdapterProblem(f"{target.text}: {problem}") from problem
+        finally:
+            workplace.end()
+        checks = [check for check in checks_of(target.adapter.contract) if applicable(check, target.adapter)]
+        return {
+            "text": target.text,
+            "spec": target.spec,
+            "description": describe_adapter(target.adapter),
+            "checks": [[check.id, list(check.clauses)] for check in checks],
+            "refused": refused,
+        }
+
+    # -- running
+
+    def _run(self, jobs: Sequence[dict[str, Any]]) -> None:
+        certification = Certification(
+            [planned for job in jobs for planned in self._planned(job)],
+            self._settings,
+            lambda result: f"{result.clause}: expected {result.expected}; found {result.found}",
+            self._watchdog,
+            self._start,
+        )
+        directory = Path(self._settings.root) / f"pytest-{os.getpid()}"
+        directory.mkdir(parents=True)
+        (directory / "pytest.ini").write_text("[pytest]\n", encoding="ascii")
+        self._during = "running"
+        arguments = ["-c", str(directory / "pytest.ini"), f"--rootdir={directory}", "--noconftest", "-p", "no:cacheprovider"]
+        arguments += ["-p", "no:terminal", "-p", "no:faulthandler", str(directory)]
+        status = pytest.main(arguments, plugins=[certification, _Reporter(self._channel)])
+        self._channel.send("end", status=int(status))
+
+    def _planned(self, job: dict[str, Any]) -> list[Planned]:
+        target = self._targets.get(job["spec"]) or resolve(job["spec"])[0]
+        self._targets[job["spec"]] = target
+        known = {check.id: check for check in checks_of(target.adapter.contract)}
+        sound = _sound_of(job["sound"]) if job["sound"] else None
+        wanted: list[Check] = [known[name] for name in job["checks"]]
+        return [Planned(job["spec"], target.adapter, check, job["until_red"], sound) for check in wanted]
+
+    def _start(self, planned: Planned) -> None:
+        self._running = planned
+        self._channel.send(
+            "started",
+            spec=planned.spec,
+            target=planned.adapter.target,
+            check=planned.check.id,
+            clauses=planned.check.clauses,
+        )
+
+    # -- hanging
+
+    def _hang(self, description: str, seconds: float) -> None:
+        running = self._running
+        if running is None:
+            self._channel.send("trouble", message=f"{self._during}: {description} did not end within {seconds:g} s")
+        else:
+            self._channel.send("result", result=_hung(running, description, seconds).to_json())
+        os._exit(HUNG)
+
+
+def _sound_of(name: str) -> Adapter:
+    return next(store.sound for store in faulty_stores() if store.name == name)
+
+
+def _hung(running: Planned, description: str, seconds: float) -> CheckResult:
+    is_call = description.endswith("()")
+    check = running.check
+    return CheckResult(
+        spec=running.spec,
+        target=running.adapter.target,
+        check=check.id,
+        clauses=check.clauses,
+        clause=check.clauses[0] if is_call and "BOUND" in check.clauses[0] else _bound_clause(check) if is_call else check.clauses[0],
+        verdict="fail" if is_call else "adapter-error",
+        expected=f"the call to end within {running.adapter.claims.limits.maximum_wait.total_seconds():g} s",
+        found=f"{description} had not ended after {seconds:g} s",
+        seconds=seconds,
+        deviations=1,
+    )
+
+
+def _bound_clause(check: Check) -> str:
+    return f"{check.clauses[0].partition('-')[0]}-BOUND-1"
+
+
+class _Reporter:
+    """Sends each result as soon as pytest has it."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call":
+            return
+        for name, value in report.user_properties:
+            if name == PROPERTY:
+                self._channel.send("result", result=json.loads(str(value)))
+
+    def pytest_internalerror(self, excrepr: object) -> None:
+        self._channel.send("kit-trouble", message=str(excrepr)[-2000:])
+
+
+class _Inbox:
+    """Reads from the supervisor at all times, so that its end is noticed in the middle of a check too.
+
+    Args:
+        channel: the connection.
+        root: the directory of the run, removed when the supervisor is gone.
+    """
+
+    def __init__(self, channel: Channel, root: str) -> None:
+        self._channel = channel
+        self._root = root
+        self._messages: queue.Queue[dict[str, Any]] = queue.Queue()
+        threading.Thread(target=self._read, name="runcert-inbox", daemon=True).start()
+
+    def next(self) -> dict[str, Any]:
+        """Wait for the next message."""
+        return self._messages.get()
+
+    def _read(self) -> None:
+        while (message := self._channel.receive()) is not None:
+            self._messages.put(message)
+        if self._root:
+            shutil.rmtree(self._root, ignore_errors=True)
+        os._exit(_ORPHANED)
+
+
+def main() -> None:
+    """Run the child process; always ends it, whatever threads a store left behind."""
+    channel = connect()
+    inbox = _Inbox(channel, os.environ.get(ROOT, ""))
+    try:
+        Child(channel, inbox).serve()
+    except BaseException as error:  # noqa: BLE001  # the supervisor is told, whatever it is
+        channel.send("kit-trouble", message=describe_error(error))
+    channel.send("bye")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""One event loop in a thread of its own, so that asynchronous stores are driven by the same checks as synchronous ones."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Coroutine
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, TypeVar
+
+__all__ = ["EventLoopThread", "LoopStuck"]
+
+_T = TypeVar("_T")
+
+
+class LoopStuck(Exception):
+    """What ran on the event loop had not ended in time."""
+
+
+class EventLoopThread:
+    """An event loop that runs until :meth:`stop`."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="runcert-event-loop", daemon=True)
+        self._thread.start()
+
+    def run(self, awaitable: Awaitable[_T], seconds: float) -> _T:
+        """Wait for ``awaitable`` on the loop.
+
+        Args:
+            awaitable: what to wait for.
+            seconds: how long to wait at most.
+
+        Raises:
+            LoopStuck: it had not ended in time.
+        """
+        future = asyncio.run_coroutine_threadsafe(_as_coroutine(awaitable), self.loop)
+        try:
+            return future.result(seconds)
+        except FutureTimeoutError:
+            if future.done():
+                raise
+            future.cancel()
+            raise LoopStuck from None
+
+    def stop(self) -> None:
+        """End the loop; tasks that are left are cancelled."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(timeout=2)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+            self._cancel_what_is_left()
+        finally:
+            self.loop.close()
+
+    def _cancel_what_is_left(self) -> None:
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self.loop.run_until_complete(asyncio.wait(tasks, timeout=1))
+
+
+def _as_coroutine(awaitable: Awaitable[_T]) -> Coroutine[Any, Any, _T]:
+    async def wait() -> _T:
+        return await awaitable
+
+    return wait()

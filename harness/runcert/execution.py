@@ -1,0 +1,194 @@
+"""Running one check on one store, and what is kept of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Any
+
+from runcert.adapters import Adapter
+from runcert.cases import Case, Depth, Workplace
+from runcert.checks import Check, Inconclusive, Violation
+from runcert.handles import Step
+from runcert.masking import without_passwords
+from runcert.problems import AdapterProblem, KitProblem, describe_error
+from runcert_contract import CATALOGUE, JsonValue, Stance, Verdict, encode
+
+__all__ = ["CheckResult", "applicable", "run_check", "seed_of", "smoke", "suite_package"]
+
+_MOST_STEPS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check found on one store.
+
+    Attributes:
+        spec: how the target is resolved.
+        target: the name of the target.
+        check: the id of the check.
+        clauses: the clauses that the check judges.
+        clause: the clause that a failure belongs to.
+        verdict: pass, fail, inconclusive, adapter-error or kit-error.
+        expected: for a failure, what the contract permits.
+        found: for a failure, what the store did; for the others that are no pass, why.
+        steps: the calls that led there, as ``[handle, operation, outcome]`` in the tagged encoding.
+        evidence: for a pass, how it was come by.
+        seconds: how long it took.
+        seed: the seed of the check.
+        deviations: how often a faulty store took its wrong turn.
+        sound: the verdict of the same check on the store without the fault, where that was asked for.
+    """
+
+    spec: str
+    target: str
+    check: str
+    clauses: tuple[str, ...]
+    clause: str
+    verdict: str
+    expected: str = ""
+    found: str = ""
+    steps: list[JsonValue] = field(default_factory=list)
+    evidence: dict[str, JsonValue] = field(default_factory=dict)
+    seconds: float = 0.0
+    seed: int = 0
+    deviations: int = 0
+    sound: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the result as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> CheckResult:
+        """Make a result from what :meth:`to_json` gave."""
+        return cls(**{**data, "clauses": tuple(data["clauses"])})
+
+
+def seed_of(seed: int, check: Check) -> int:
+    """Give the seed of one check, so that it does not depend on which others run."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{check.id}".encode()).digest()[:6])
+
+
+def applicable(check: Check, adapter: Adapter) -> bool:
+    """Say whether a check runs on a store: one of its clauses applies, or it proves an absence that is declared."""
+    if check.proves_absent is not None:
+        return adapter.claims.stance(check.proves_absent) is Stance.ABSENT
+    hooks = frozenset(adapter.hooks)
+    return any(CATALOGUE.get(name).applies_to(adapter.claims, hooks, adapter.options).verdict is None for name in check.clauses)
+
+
+def run_check(check: Check, workplace: Workplace, depth: Depth, seed: int) -> tuple[CheckResult, BaseException | None]:
+    """Run a check.
+
+    Args:
+        check: what to run.
+        workplace: the store.
+        depth: how long to try.
+        seed: the seed of the whole run.
+
+    Returns:
+        The result, and the exception that decided it (None for a pass).
+    """
+    case = Case(workplace, depth, seed_of(seed, check), isolated=check.isolated)
+    started = time.monotonic()
+    error: BaseException | None = None
+    try:
+        check.function(case)
+        case.end()
+    except Exception as problem:  # noqa: BLE001  # sorted out below: what it means depends on its kind
+        error = problem
+        case.abandon()
+    return _result(check, case, error, time.monotonic() - started), error
+
+
+def _result(check: Check, case: Case, error: BaseException | None, seconds: float) -> CheckResult:
+    target, clause = case.adapter.target, check.clauses[0]
+    secret = case.workplace.secret
+    steps = [] if error is None else _encoded(case.steps)
+    expected, found, verdict = "", "", Verdict.PASS
+    if isinstance(error, Violation):
+        clause, expected, found, verdict = error.clause or clause, error.expected, error.found, Verdict.FAIL
+    elif isinstance(error, Inconclusive):
+        found, verdict = str(error), Verdict.INCONCLUSIVE
+    elif isinstance(error, AdapterProblem):
+        found, verdict = str(error), Verdict.ADAPTER_ERROR
+    elif error is not None:
+        found, verdict = f"{describe_error(error)}{_where(error)}", Verdict.KIT_ERROR
+    return CheckResult(
+        spec=case.workplace.spec,
+        target=target,
+        check=check.id,
+        clauses=check.clauses,
+        clause=clause,
+        verdict=verdict.value,
+        expected=_clean(expected, secret),
+        found=_clean(found, secret),
+        steps=steps,
+        evidence=case.evidence,
+        seconds=round(seconds, 4),
+        seed=case.seed,
+    )
+
+
+def _clean(text: str, secret: str) -> str:
+    return without_passwords(text).replace(secret, "<the secret of this run>")
+
+
+def _where(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f" ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})"  # noqa: PTH119  # a file name for display
+
+
+def _encoded(steps: Sequence[Step]) -> list[JsonValue]:
+    """Encode the steps of a failure: all of them, or the first few and the last where they are many."""
+    shown = list(steps) if len(steps) <= _MOST_STEPS else [*steps[:5], *steps[-(_MOST_STEPS - 5) :]]
+    return [[step.handle, encode(step.operation), encode(step.outcome)] for step in shown]
+
+
+# -- smoke: is the adapter wired right?  It judges no answer.
+
+
+def suite_package(contract: str) -> ModuleType:
+    """Give the package of suites of a contract.
+
+    Raises:
+        KitProblem: none is installed.
+    """
+    entries = [entry for entry in entry_points(group="runcert.suites") if entry.name == contract]
+    if not entries:
+        raise KitProblem(f"no suite is installed for the contract {contract!r}; reinstall runcert")
+    try:
+        package: ModuleType = entries[0].load()
+    except Exception as error:
+        raise KitProblem(f"the suite of the contract {contract!r} cannot be imported: {describe_error(error)}") from error
+    return package
+
+
+def smoke(workplace: Workplace) -> str | None:
+    """Open, call each operation once, close.
+
+    Returns:
+        None when the adapter is wired right; for a store that keeps nothing, the sentence that refuses it.
+
+    Raises:
+        AdapterProblem: it does not open, lacks an operation, answers with something that is no error of the contract, or
+            does not close.
+    """
+    package = suite_package(workplace.adapter.contract)
+    case = Case(workplace, Depth.QUICK, 0)
+    try:
+        package.smoke(case)
+        refused: str | None = package.refused(case)
+        case.end()
+    except BaseException:
+        case.abandon()
+        raise
+    return refused

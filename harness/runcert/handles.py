@@ -1,0 +1,174 @@
+"""One open handle of a store: opening, calling within a bound, translating errors, closing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from runcert.adapters import Adapter
+from runcert.event_loops import EventLoopThread, LoopStuck
+from runcert.lab import Lab
+from runcert.problems import AdapterProblem, describe_error
+from runcert.watchdog import Watchdog
+from runcert_contract import Hung, Operation, Outcome, Raised, Returned, Unknown, Unsupported
+
+__all__ = ["Handle", "Step", "translate"]
+
+OPEN_SECONDS = 30.0
+"""How long opening, closing, preparing, disposing or a hook may take."""
+
+_OVERTIME = 1.0
+_END = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call that was made: by which handle, what, and what came of it."""
+
+    handle: str
+    operation: Operation
+    outcome: Outcome
+
+
+class Handle:
+    """An open store.
+
+    Args:
+        adapter: how it is opened.
+        lab: what it is opened with.
+        name: what it is called in the steps of a failure.
+        watchdog: watches calls of synchronous stores; None where somebody else does (threads of a burst).
+        loop: the event loop of asynchronous stores.
+        note: called with each step.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        lab: Lab,
+        name: str,
+        *,
+        watchdog: Watchdog | None = None,
+        loop: EventLoopThread | None = None,
+        note: Callable[[Step], None] | None = None,
+    ) -> None:
+        self.adapter = adapter
+        self.name = name
+        self.open = True
+        self._watchdog = watchdog
+        self._loop = loop
+        self._note = note
+        self._bound = adapter.claims.limits.maximum_wait.total_seconds() + _OVERTIME
+        self._generator = self._start(lab)
+        self.store = self._first()
+
+    # -- calling
+
+    def call(self, operation: Operation) -> Outcome:
+        """Make one call and give its outcome; whatever the store raises is an outcome too."""
+        outcome = self._call(operation)
+        if self._note is not None:
+            self._note(Step(self.name, operation, outcome))
+        return outcome
+
+    def _call(self, operation: Operation) -> Outcome:
+        method = getattr(self.store, operation.method, None)
+        if method is None:
+            return Raised(Unsupported(f"the store has no method {operation.method}"))
+        started = time.monotonic()
+        try:
+            value = self._bounded(lambda: method(*operation.arguments), f"{operation.method}()", self._bound)
+        except LoopStuck:
+            return Hung(time.monotonic() - started)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  # whatever leaves the store is what the check has to judge
+            return Raised(translate(error, self.adapter))
+        return Returned(value)
+
+    async def call_on_loop(self, operation: Operation) -> Outcome:
+        """Make one call of an asynchronous store from a task of its event loop."""
+        method = getattr(self.store, operation.method, None)
+        if method is None:
+            return Raised(Unsupported(f"the store has no method {operation.method}"))
+        try:
+            return Returned(await method(*operation.arguments))
+        except asyncio.CancelledError:
+            return Unknown("the call was cancelled")
+        except Exception as error:  # noqa: BLE001  # whatever leaves the store is what the check has to judge
+            return Raised(translate(error, self.adapter))
+
+    # -- opening and closing
+
+    def close(self) -> None:
+        """End the handle by letting the adapter's function go on after its ``yield``.
+
+        Raises:
+            AdapterProblem: the function yields again, raises, or does not end.
+        """
+        if not self.open:
+            return
+        self.open = False
+        try:
+            extra = self._bounded(self._next, "closing the store", OPEN_SECONDS)
+        except LoopStuck:
+            raise AdapterProblem(f"{self._who} did not end within {OPEN_SECONDS:g} s when the handle was closed") from None
+        except Exception as error:
+            raise AdapterProblem(f"{self._who} raised when the handle was closed: {describe_error(error)}") from error
+        if extra is not _END:
+            raise AdapterProblem(f"{self._who} yields more than once; it opens one handle and yields one store")
+
+    @property
+    def _who(self) -> str:
+        return f"the adapter {self.adapter.name}"
+
+    def _start(self, lab: Lab) -> Any:
+        return self.adapter.open(lab)
+
+    def _first(self) -> Any:
+        try:
+            store = self._bounded(self._next, "opening the store", OPEN_SECONDS)
+        except LoopStuck:
+            raise AdapterProblem(f"{self._who} did not open within {OPEN_SECONDS:g} s") from None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise AdapterProblem(f"{self._who} did not open: {describe_error(error)}") from error
+        if store is _END:
+            raise AdapterProblem(f"{self._who} yields nothing; it has to yield the open store once")
+        return store
+
+    def _next(self) -> Any:
+        if self.adapter.claims.asynchronous:
+            return anext(self._generator, _END)
+        return next(self._generator, _END)
+
+    def _bounded(self, action: Callable[[], Any], description: str, seconds: float) -> Any:
+        if self.adapter.claims.asynchronous:
+            return self._on_loop(action, description, seconds)
+        if self._watchdog is None:
+            return action()
+        with self._watchdog.watching(lambda: description, seconds):
+            return action()
+
+    def _on_loop(self, action: Callable[[], Any], description: str, seconds: float) -> Any:
+        if self._loop is None:
+            raise AdapterProblem(f"{self._who} is asynchronous and was opened without an event loop ({description})")
+
+        async def run() -> Any:
+            return await cast("Awaitable[Any]", action())
+
+        return self._loop.run(run(), seconds)
+
+
+def translate(error: BaseException, adapter: Adapter) -> BaseException:
+    """Give the error of the contract that ``error`` stands for in this store, or ``error`` itself."""
+    for kind, meaning in adapter.errors.items():
+        if isinstance(error, kind):
+            translated = meaning(str(error))
+            translated.__cause__ = error
+            return translated
+    return error

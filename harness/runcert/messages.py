@@ -1,0 +1,89 @@
+"""What the supervisor and its child processes say to each other: JSON objects over one connection."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Client, Connection
+from typing import Any
+
+from runcert.cases import Depth
+
+__all__ = ["ADDRESS", "HUNG", "KEY", "ROOT", "Channel", "Job", "Settings", "connect"]
+
+ADDRESS = "RUNCERT_SUPERVISOR_ADDRESS"
+KEY = "RUNCERT_SUPERVISOR_KEY"
+ROOT = "RUNCERT_RUN_DIRECTORY"
+
+HUNG = 70
+"""The exit status of a child that ended itself because a call hung; it reported the hang before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for a whole run.
+
+    Attributes:
+        root: the directory of the run; everything that is written lies below it.
+        depth: how long to try.
+        seed: everything random follows from it.
+        servers: addresses of servers by name.
+    """
+
+    root: str
+    depth: str = Depth.STANDARD.value
+    seed: int = 0
+    servers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one child runs on one target.
+
+    Attributes:
+        spec: how the target is resolved.
+        checks: the ids of the checks.
+        until_red: True to stop at the first failure.
+        sound: for a faulty store, the name of the store; a failing check is then repeated on the same store without the fault.
+    """
+
+    spec: str
+    checks: list[str]
+    until_red: bool = False
+    sound: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the job as plain data."""
+        return asdict(self)
+
+
+class Channel:
+    """One end of the connection."""
+
+    def __init__(self, connection: Connection[Any, Any]) -> None:
+        self._connection = connection
+
+    def send(self, kind: str, **content: Any) -> None:
+        """Send one message; a peer that is gone is not an error of the sender."""
+        try:
+            self._connection.send_bytes(json.dumps({"kind": kind, **content}).encode())
+        except (OSError, BrokenPipeError):
+            return
+
+    def receive(self) -> dict[str, Any] | None:
+        """Wait for the next message; None when the peer is gone."""
+        try:
+            message: dict[str, Any] = json.loads(self._connection.recv_bytes())
+        except (EOFError, OSError):
+            return None
+        return message
+
+    def close(self) -> None:
+        """Close this end."""
+        self._connection.close()
+
+
+def connect() -> Channel:
+    """Connect a child process to its supervisor."""
+    return Channel(Client(os.environ[ADDRESS], authkey=bytes.fromhex(os.environ[KEY])))

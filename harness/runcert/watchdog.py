@@ -1,0 +1,53 @@
+"""A call that does not end must not keep the kit from saying so.
+
+Python cannot interrupt a thread that waits in somebody else's code.  Therefore a thread of the kit watches the call that the
+main thread is in; when it is over its bound, ``on_hang`` is called there, which reports and ends the process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["Watchdog"]
+
+_LOOK_EVERY = 0.1
+
+
+class Watchdog:
+    """Watches one thing at a time.
+
+    Args:
+        on_hang: called in the watching thread with the description and the seconds that were allowed.
+    """
+
+    def __init__(self, on_hang: Callable[[str, float], None]) -> None:
+        self._on_hang = on_hang
+        self._watched: tuple[float, float, Callable[[], str]] | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="runcert-watchdog", daemon=True)
+        self._thread.start()
+
+    @contextmanager
+    def watching(self, description: Callable[[], str], seconds: float) -> Iterator[None]:
+        """Watch the body: it has to end within ``seconds``."""
+        outer = self._watched
+        self._watched = (time.monotonic() + seconds, seconds, description)
+        try:
+            yield
+        finally:
+            self._watched = outer
+
+    def stop(self) -> None:
+        """End the watching thread."""
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_LOOK_EVERY):
+            watched = self._watched
+            if watched is not None and time.monotonic() > watched[0]:
+                self._watched = None
+                self._on_hang(watched[2](), watched[1])

@@ -1,0 +1,1 @@
+"""Stores that pass: memory, SQL; and, under ``faulty``, stores that must not."""

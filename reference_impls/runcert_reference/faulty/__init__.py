@@ -1,0 +1,20 @@
+"""Stores that must not pass, each for one reason.
+
+One module per topic.  :func:`run_stores` gives every one of them; the entry point ``runcert.faulty`` names it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from runcert.faulty import FaultyStore
+
+__all__ = ["run_stores"]
+
+
+def run_stores() -> tuple[FaultyStore, ...]:
+    """Give every faulty run store, by module and line."""
+    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, FaultyStore))

@@ -1,0 +1,96 @@
+"""How a faulty store is made of a few lines over the reference store in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from runcert import AsyncRunStore, Lab, RunStore, adapter
+from runcert.adapters import Adapter
+from runcert.faulty import FaultyStore
+from runcert_reference.adapters import count_memory, damage_memory, forget_memory, purge_memory
+from runcert_reference.memory import CLAIMS, AsyncMemoryRunStore, MemoryRunStore, space_of
+
+__all__ = ["faulty_async_memory", "faulty_memory", "make_faulty"]
+
+
+def faulty_memory(clause: str, source: str = "the clause", **options: Any) -> Callable[[type[MemoryRunStore]], FaultyStore]:
+    """Make a faulty store of a subclass of the reference store in memory.
+
+    Args:
+        clause: the clause that has to catch it.
+        source: where the fault was seen.
+        options: options of the adapter that differ from the reference store's; ``None`` takes a hook away.
+    """
+
+    def decorate(store: type[MemoryRunStore]) -> FaultyStore:
+        return make_faulty(store, clause, source, "memory", lambda kind: _adapter(kind, options), MemoryRunStore)
+
+    return decorate
+
+
+def faulty_async_memory(
+    clause: str, source: str = "the clause", **options: Any
+) -> Callable[[type[AsyncMemoryRunStore]], FaultyStore]:
+    """Make a faulty store of a subclass of the asynchronous reference store in memory."""
+
+    def decorate(store: type[AsyncMemoryRunStore]) -> FaultyStore:
+        return make_faulty(store, clause, source, "memory-async", lambda kind: _async_adapter(kind, options), AsyncMemoryRunStore)
+
+    return decorate
+
+
+def make_faulty(
+    store: type[Any], clause: str, source: str, backend: str, adapt: Callable[[Any], Adapter], sound: type[Any]
+) -> FaultyStore:
+    """Make the record of a faulty store.
+
+    Args:
+        store: the faulty class; its documentation is the fault in one sentence.
+        clause: the clause that has to catch it.
+        source: where the fault was seen.
+        backend: the backend of the reference store.
+        adapt: makes an adapter for a class.
+        sound: the class without the fault.
+    """
+    return FaultyStore(
+        name=re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", store.__name__).lower(),
+        clause=clause,
+        fault=" ".join((store.__doc__ or "").split()),
+        source=source,
+        backend=backend,
+        adapter=adapt(store),
+        sound=adapt(sound),
+        spec=f"{store.__module__}:{store.__name__}",
+    )
+
+
+_OPTIONS: dict[str, Any] = {
+    "scope": CLAIMS.scope,
+    "durability": CLAIMS.durability,
+    "capabilities": CLAIMS.capabilities,
+    "limits": CLAIMS.limits,
+    "damage": damage_memory,
+    "inventory": count_memory,
+    "purge": purge_memory,
+    "dispose": forget_memory,
+}
+
+
+def _adapter(kind: type[MemoryRunStore], options: dict[str, Any]) -> Adapter:
+    def open_store(lab: Lab) -> Iterator[RunStore]:
+        store = kind(space_of(lab.namespace))
+        yield store
+        store.close()
+
+    return adapter(RunStore, target=kind.__name__, **{**_OPTIONS, "handles": CLAIMS.handles, **options})(open_store)
+
+
+def _async_adapter(kind: type[AsyncMemoryRunStore], options: dict[str, Any]) -> Adapter:
+    async def open_store(lab: Lab) -> AsyncIterator[AsyncRunStore]:
+        store = kind(space_of(lab.namespace))
+        yield store
+        await store.close()
+
+    return adapter(AsyncRunStore, target=kind.__name__, **{**_OPTIONS, **options})(open_store)

@@ -1,0 +1,1 @@
+"""How each clause is checked: one package per contract, one module per topic."""

@@ -1,0 +1,152 @@
+"""The model as a judge: every call is made through it, and an outcome that the contract does not permit is a violation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runcert.cases import Case
+from runcert.checks import Violation
+from runcert.handles import Handle
+from runcert.wording import difference, operation_in_words, outcome_in_words, value_in_words
+from runcert_contract import (
+    AllClosed,
+    CompareAndSet,
+    Create,
+    Find,
+    FindResumable,
+    Hung,
+    Operation,
+    Outcome,
+    Raised,
+    Returned,
+    Run,
+    RunStatus,
+    RunStoreModel,
+    State,
+    StoreError,
+    Unknown,
+)
+from runcert_suites.run_store.records import a_run, moved, path_to
+
+__all__ = ["Judge"]
+
+
+class Judge:
+    """Judges a sequence of calls, on however many handles, by the model of the contract.
+
+    Args:
+        case: the check that the calls belong to.
+        clause: the clause that a violation belongs to; by default the check's own.
+    """
+
+    def __init__(self, case: Case, clause: str | None = None) -> None:
+        self.case = case
+        self.clause = clause
+        self.model = RunStoreModel(case.claims)
+        self.states: frozenset[State] = self.model.initial
+
+    def call(self, handle: Handle, operation: Operation) -> Outcome:
+        """Make a call and judge its outcome.
+
+        Raises:
+            Violation: the contract does not permit it.
+        """
+        outcome = handle.call(operation)
+        self.judge(operation, outcome)
+        return outcome
+
+    def judge(self, operation: Operation, outcome: Outcome) -> None:
+        """Judge the outcome of a call that was made already.
+
+        Raises:
+            Violation: the contract does not permit it.
+        """
+        following = self._following(operation, outcome)
+        if not following:
+            raise self._violation(operation, outcome)
+        self.states = following
+
+    def _following(self, operation: Operation, outcome: Outcome) -> frozenset[State]:
+        if isinstance(outcome, Hung) or (isinstance(outcome, Raised) and _excuse(outcome.error)):
+            return frozenset()
+        return frozenset().union(*(self.model.step(state, operation, outcome) for state in self.states))
+
+    def _violation(self, operation: Operation, outcome: Outcome) -> Violation:
+        call = operation_in_words(operation)
+        clause = "RUN-BOUND-1" if isinstance(outcome, Hung) else self.clause
+        if isinstance(outcome, Returned) and isinstance(outcome.value, Run):
+            for run in self._expected_runs(operation):
+                fields = difference(run, outcome.value, self.case.claims.numbers)
+                if fields is not None:
+                    return Violation(f"{call} to give {fields[0]}", fields[1], clause)
+        return Violation(f"{call} to give {self.permitted(operation)}", outcome_in_words(outcome), clause)
+
+    def _expected_runs(self, operation: Operation) -> Iterable[Run]:
+        return (run for state in self.states for run in self.model.expected_runs(state, operation))
+
+    def permitted(self, operation: Operation) -> str:
+        """Give what the contract permits now, in words."""
+        texts = {text: None for state in self.states for text in self.model.permitted(state, operation)}
+        return " or ".join(texts)
+
+    # -- shorter ways to write the calls
+
+    def create(self, handle: Handle, run: Run) -> Outcome:
+        """Call ``create`` and judge it."""
+        return self.call(handle, Create(run))
+
+    def find(self, handle: Handle, run_id: str) -> Outcome:
+        """Call ``find`` and judge it."""
+        return self.call(handle, Find(run_id))
+
+    def compare_and_set(self, handle: Handle, expected: Run, updated: Run) -> Outcome:
+        """Call ``compare_and_set`` and judge it."""
+        return self.call(handle, CompareAndSet(expected, updated))
+
+    def find_resumable(self, handle: Handle, tenant_id: str) -> Outcome:
+        """Call ``find_resumable`` and judge it; the judge has to know every run of that tenant."""
+        return self.call(handle, FindResumable(tenant_id))
+
+    def reopen(self) -> Handle:
+        """Close every handle, open one again, and judge by what was promised for that."""
+        handle = self.case.reopen()
+        self.judge(AllClosed(), Returned(None))
+        return handle
+
+    def accepted(self, outcome: Outcome, what: str) -> None:
+        """Insist that a call succeeded, where a check needs more than what is merely permitted.
+
+        Raises:
+            Violation: it was refused.
+        """
+        if not isinstance(outcome, Returned) or outcome.value is False:
+            raise Violation(f"{what} to be accepted", outcome_in_words(outcome), self.clause)
+
+    def refused(self, outcome: Outcome, error: type[StoreError], what: str) -> None:
+        """Insist that a call was refused with ``error``.
+
+        Raises:
+            Violation: it was not.
+        """
+        if not isinstance(outcome, Raised) or not isinstance(outcome.error, error):
+            raise Violation(f"{what} to be refused with {error.__name__}", outcome_in_words(outcome), self.clause)
+
+    def run_in(self, handle: Handle, status: RunStatus, **fields: object) -> Run:
+        """Create a run and bring it to ``status`` by legal moves; every step has to be accepted."""
+        run = a_run(self.case, **fields)
+        self.accepted(self.create(handle, run), f"create of {value_in_words(run)}")
+        for step in path_to(status):
+            following = moved(run, step)
+            self.accepted(self.compare_and_set(handle, run, following), f"the legal move to {step.value}")
+            run = following
+        return run
+
+    def unknown(self, operation: Operation, reason: str) -> None:
+        """Note a call whose outcome nobody knows: it may take effect later, or never."""
+        self.judge(operation, Unknown(reason))
+
+
+def _excuse(error: BaseException) -> bool:
+    """Say whether an error only asks for another try, which nobody may be asked who is alone with a live backend."""
+    return isinstance(error, StoreError) and (error.retryable or not error.definite)
+
