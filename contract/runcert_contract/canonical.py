@@ -83,7 +83,7 @@ def _scalar(value: object, numbers: Numbers) -> str:
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
     if isinstance(value, int):
-        return f"int {int(value)}"
+        return f"int {int(value):x}"  # hexadecimal: Python writes no decimal of more than 4,300 digits
     if isinstance(value, float):
         return _number(float(value), numbers)
     if isinstance(value, str):
@@ -95,7 +95,7 @@ def _scalar(value: object, numbers: Numbers) -> str:
 
 def _number(value: float, numbers: Numbers) -> str:
     if numbers is Numbers.JSON and value.is_integer():
-        return f"int {int(value)}"
+        return f"int {int(value):x}"
     return f"float {value + 0.0!r}"
 
 

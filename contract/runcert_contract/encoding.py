@@ -3,7 +3,8 @@
 Histories and failure files use it, and stores in other languages will.  Rules:
 
 * null, booleans, strings and lists stand for themselves; so do objects without a key that starts with ``$``.
-* Anything else is an object with one key, its tag: ``{"$int": "9007199254740993"}`` for integers outside 53 bits,
+* Anything else is an object with one key, its tag: ``{"$int": "9007199254740993"}`` for integers outside 53 bits
+  (hexadecimal, ``0x...``, from 4,096 bits on),
   ``{"$float": "1.0"}`` for every float, ``{"$instant": "..."}``, ``{"$bytes": base64}``, ``{"$enum": ["Scope", "host"]}``,
   ``{"$record": ["Run", {...}]}``, ``{"$error": {...}}``, ``{"$object": [[key, value], ...]}`` for objects whose keys need it.
 * Inputs outside the domain are named, not shown: ``{"$invalid": "nan"}``; :data:`INVALID_INPUTS` rebuilds them.
@@ -28,6 +29,7 @@ __all__ = ["INVALID_INPUTS", "RawError", "decode", "encode"]
 
 _DEEPEST = 200
 _EXACT = 2**53
+_LONG_INTEGER = 4096
 
 
 def _cycle() -> object:
@@ -136,7 +138,7 @@ def _encode_scalar(value: object) -> JsonValue:
     if kind is str and isinstance(value, str):
         return value if _is_text(value) else {"$text": [ord(character) for character in value]}
     if kind is int and isinstance(value, int):
-        return value if -_EXACT <= value <= _EXACT else {"$int": str(value)}
+        return value if -_EXACT <= value <= _EXACT else {"$int": str(value) if value.bit_length() < _LONG_INTEGER else hex(value)}
     if kind is float and isinstance(value, float):
         return {"$float": repr(value)} if math.isfinite(value) else {"$invalid": _NOT_FINITE[repr(value)]}
     if isinstance(value, datetime):
@@ -226,7 +228,7 @@ def _object(content: JsonValue) -> dict[str, JsonValue]:
 
 
 _DECODERS: Mapping[str, Callable[[JsonValue], object]] = {
-    "$int": lambda content: int(str(content)),
+    "$int": lambda content: int(str(content), 0),
     "$float": lambda content: float(str(content)),
     "$text": lambda content: "".join(chr(int(str(point))) for point in _list(content)),
     "$instant": lambda content: datetime.fromisoformat(str(content)),

@@ -10,12 +10,13 @@ import math
 from collections.abc import Iterator
 from typing import TypeAlias, Union
 
-__all__ = ["JsonObject", "JsonValue", "depth_of", "holds_large_integer", "json_problem", "size_of", "text_problem"]
+__all__ = ["JsonObject", "JsonValue", "depth_of", "holds_large_integer", "json_problem", "shown", "size_of", "text_problem"]
 
 JsonValue: TypeAlias = Union[None, bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"]]
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 _SURROGATES = range(0xD800, 0xE000)
+_FEW_BITS = 256
 
 
 def text_problem(value: object, *, allow_nul: bool = True) -> str | None:
@@ -78,7 +79,7 @@ def _own_problem(value: object, allow_nul: bool) -> str | None:
 def _key_problem(value: dict[object, object], allow_nul: bool) -> str | None:
     for key in value:
         if type(key) is not str:
-            return f"the key {key!r} is not a str"
+            return f"the key {shown(key)} is not a str"
         problem = text_problem(key, allow_nul=allow_nul)
         if problem is not None:
             return f"in a key: {problem}"
@@ -118,5 +119,36 @@ def holds_large_integer(value: object) -> bool:
 
 
 def size_of(value: object) -> int:
-    """Give the size in bytes of a JSON value as canonical UTF-8 JSON (sorted keys, no spaces)."""
+    """Give the size in bytes of a JSON value as canonical UTF-8 JSON (sorted keys, no spaces), at any depth."""
+    try:
+        return _size_of_text(value)
+    except (RecursionError, ValueError):  # nested too deep for json, or an integer of more digits than Python writes
+        return _size_by_parts(value)
+
+
+def _size_of_text(value: object) -> int:
     return len(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def _size_by_parts(value: object) -> int:
+    size = 0
+    waiting = [value]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, (list, dict)):
+            size += 2 + max(len(current) - 1, 0)
+            waiting.extend(child for _, child in _children(current))
+        if isinstance(current, dict):
+            size += sum(_size_of_text(key) + 1 for key in current)
+        elif type(current) is int and current.bit_length() > _FEW_BITS:
+            size += int(current.bit_length() * math.log10(2)) + 1 + (current < 0)
+        elif not isinstance(current, list):
+            size += _size_of_text(current)
+    return size
+
+
+def shown(value: object) -> str:
+    """Give a value for a message; an integer too long to be written in decimal is described."""
+    if isinstance(value, int) and value.bit_length() > _FEW_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)

@@ -12,10 +12,11 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
+from runcert_contract.canonical import canonical
 from runcert_contract.claims import Claims, Limits, Text
 from runcert_contract.clauses import Clause, Need
 from runcert_contract.errors import InvalidIdentifier, InvalidRecord, StoreError, TooLarge
-from runcert_contract.json_values import JsonObject, JsonValue, depth_of, json_problem, size_of, text_problem
+from runcert_contract.json_values import JsonObject, JsonValue, depth_of, json_problem, shown, size_of, text_problem
 
 __all__ = [
     "CLAUSES",
@@ -311,7 +312,7 @@ def check_new_run(run: object, claims: Claims) -> None:
     """
     if not isinstance(run, Run):
         raise InvalidRecord(f"expected a Run, found {type(run).__name__}")
-    _check_all((run,), claims, _new_run_problem(run))
+    _check_all((run,), claims, lambda: _new_run_problem(run))
 
 
 def check_update(expected: object, updated: object, claims: Claims) -> None:
@@ -324,18 +325,19 @@ def check_update(expected: object, updated: object, claims: Claims) -> None:
     if not isinstance(expected, Run) or not isinstance(updated, Run):
         wrong = expected if not isinstance(expected, Run) else updated
         raise InvalidRecord(f"expected two Runs, found {type(wrong).__name__}")
-    _check_all((expected, updated), claims, _update_problem(expected, updated))
+    _check_all((expected, updated), claims, lambda: _update_problem(expected, updated))
 
 
-def _check_all(runs: Sequence[Run], claims: Claims, last_record_problem: str | None = None) -> None:
+def _check_all(runs: Sequence[Run], claims: Claims, problem_of_all: Callable[[], str | None] = lambda: None) -> None:
     for run in runs:
         _check_identifiers(run, claims)
     for run in runs:
         problem = _record_problem(run, claims)
         if problem is not None:
             raise InvalidRecord(f"run {run.run_id!r}: {problem}")
-    if last_record_problem is not None:
-        raise InvalidRecord(f"run {runs[-1].run_id!r}: {last_record_problem}")
+    problem = problem_of_all()  # only now: it compares fields, whose types have to be right
+    if problem is not None:
+        raise InvalidRecord(f"run {runs[-1].run_id!r}: {problem}")
     for run in runs:
         problem = _size_problem(run, claims.limits)
         if problem is not None:
@@ -344,15 +346,15 @@ def _check_all(runs: Sequence[Run], claims: Claims, last_record_problem: str | N
 
 def _new_run_problem(run: Run) -> str | None:
     if type(run.version) is int and run.version != 0:
-        return f"a new run has version 0, found {run.version!r}"
+        return f"a new run has version 0, found {shown(run.version)}"
     return None
 
 
 def _update_problem(expected: Run, updated: Run) -> str | None:
     if updated.version != expected.version + 1:
-        return f"the version of an update is expected + 1 = {expected.version + 1}, found {updated.version!r}"
+        return f"the version of an update is expected + 1 = {shown(expected.version + 1)}, found {shown(updated.version)}"
     for name in IDENTITY_FIELDS:
-        if getattr(expected, name) != getattr(updated, name):
+        if canonical(getattr(expected, name)) != canonical(getattr(updated, name)):  # by instant, also where clocks are set back
             return f"{name} is part of the identity and never changes; create another run instead"
     return None
 
@@ -379,7 +381,7 @@ def _record_problem(run: Run, claims: Claims) -> str | None:
 def _count_problem(value: object, claims: Claims) -> str | None:
     if type(value) is not int:
         return f"expected an int, found {type(value).__name__}"
-    return None if value >= 0 else f"expected 0 or more, found {value}"
+    return None if value >= 0 else f"expected 0 or more, found {shown(value)}"
 
 
 def _text_problem(value: object, claims: Claims) -> str | None:

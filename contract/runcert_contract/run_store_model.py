@@ -238,7 +238,7 @@ class RunStoreModel:
         run = operation.run
         required = _error_of(lambda: check_new_run(run, self._must_refuse))
         if required is not None:
-            return (self._refused(required, state),)
+            return self._refused_by_arguments(required, state, run)
         permissions = self._may_refuse(state, _identifiers(run), _error_of(lambda: check_new_run(run, self.claims)), run)
         known = self._kept(state, _identifiers(run))
         if known is None:
@@ -267,7 +267,7 @@ class RunStoreModel:
         expected, updated = operation.expected, operation.updated
         required = _error_of(lambda: check_update(expected, updated, self._must_refuse))
         if required is not None:
-            return (self._refused(required, state),)
+            return self._refused_by_arguments(required, state, expected, updated)
         names = {**_identifiers(expected), **_identifiers(updated)}
         optional = _error_of(lambda: check_update(expected, updated, self.claims))
         permissions = self._may_refuse(state, names, optional, updated)
@@ -322,6 +322,17 @@ class RunStoreModel:
         raise ValueError(f"this model cannot tell what {promise.text} permits after close")
 
     # Identifiers that are not portable: kept or refused, the same for one field and string everywhere (ID-6).
+
+    def _refused_by_arguments(self, required: type[StoreError], state: State, *runs: object) -> tuple[Permission, ...]:
+        records = [run for run in runs if isinstance(run, Run)]
+        if required is InvalidIdentifier or len(records) < len(runs):
+            return (self._refused(required, state),)
+        odd = {pair for run in records for pair in self._odd(_identifiers(run))}
+        if any((f, name, False) in state.rulings for f, name in odd):
+            return (self._refused(InvalidIdentifier, state),)
+        undecided = any((f, name, True) not in state.rulings for f, name in odd)
+        earlier = (self._refused(InvalidIdentifier, state),) if undecided else ()
+        return (*earlier, self._refused(required, state))
 
     def _may_refuse(
         self, state: State, names: Mapping[str, str], optional: type[StoreError] | None = None, run: Run | None = None

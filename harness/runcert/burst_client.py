@@ -5,41 +5,71 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from typing import IO, Any
 
-from runcert.bursts import Recorder, program_named, run_program
+from runcert.adapters import Adapter
+from runcert.burst_processes import program_named
+from runcert.bursts import Recorder, run_program
 from runcert.event_loops import EventLoopThread
 from runcert.faulty import deviations
 from runcert.handles import Handle
+from runcert.history import Event
 from runcert.lab import Lab
 from runcert.problems import describe_error
 from runcert.targets import resolve
-from runcert_contract import decode, encode
+from runcert_contract import JsonValue, decode, encode
 
 
 def main() -> None:
     """Serve orders until standard input ends."""
     answers = _take_standard_output()
-    spec, client, skew = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-    loop: EventLoopThread | None = None
+    spec, client, skew, bound = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
     try:
         adapter = resolve(spec)[0].adapter
         loop = EventLoopThread() if adapter.claims.asynchronous else None
         for line in sys.stdin:
-            order = json.loads(line)
-            handle = Handle(adapter, Lab.from_json(order["lab"], skew), f"client {client}", loop=loop)
-            _answer(answers, {"ready": client})
-            recorder = Recorder(client)
-            before = deviations()
-            _wait_until(json.loads(sys.stdin.readline())["start_at"])
-            run_program(program_named(order["program"]), decode(order["work"]), handle, recorder)
-            handle.close()
-            rows = [[e.client, e.process, encode(e.operation), encode(e.outcome), e.called, e.returned] for e in recorder.events]
-            _answer(answers, {"events": rows, "deviations": deviations() - before})
+            _serve(json.loads(line), answers, adapter, loop, client, skew, bound)
     except BaseException as error:  # noqa: BLE001  # the other side is told, whatever it is
         _answer(answers, {"trouble": describe_error(error)})
     os._exit(0)
+
+
+def _serve(
+    order: dict[str, Any],
+    answers: IO[str],
+    adapter: Adapter,
+    loop: EventLoopThread | None,
+    client: int,
+    skew: float,
+    bound: float,
+) -> None:
+    handle = Handle(adapter, Lab.from_json(order["lab"], skew), f"client {client}", loop=loop)
+    program, work = program_named(order["program"]), decode(order["work"])
+    _answer(answers, {"ready": client})
+    recorder = Recorder(client)
+    before = deviations()
+    ended = threading.Event()
+    threading.Thread(target=_watch, args=(recorder, ended, bound, answers), daemon=True).start()
+    _wait_until(json.loads(sys.stdin.readline())["start_at"])
+    run_program(program, work, handle, recorder)
+    ended.set()
+    handle.close()
+    _answer(answers, {"events": [_row(event) for event in recorder.events], "deviations": deviations() - before})
+
+
+def _row(event: Event) -> list[JsonValue]:
+    return [event.client, event.process, encode(event.operation), encode(event.outcome), event.called, event.returned]
+
+
+def _watch(recorder: Recorder, ended: threading.Event, bound: float, answers: IO[str]) -> None:
+    """Report a call that is over its bound, and end the process: nothing else gets out of it."""
+    while not ended.wait(0.1):
+        running = recorder.running
+        if running is not None and time.monotonic() - running[0] > bound:
+            _answer(answers, {"hung": running[1], "client": recorder.client})
+            os._exit(0)
 
 
 def _take_standard_output() -> IO[str]:

@@ -70,18 +70,15 @@ class Workplace:
         self._loop: EventLoopThread | None = None
         self._common: Namespace | None = None
         self._namespaces: list[Namespace] = []
-        self._token = secrets.token_hex(4)
+        self._made = 0
+        self.token = secrets.token_hex(4)
 
     @property
     def loop(self) -> EventLoopThread | None:
         """The event loop of an asynchronous store; None for a synchronous one."""
-        if self._loop is None and self.adapter.claims.asynchronous:
+        if self.adapter.claims.asynchronous and (self._loop is None or self._loop.stuck):
             self._loop = EventLoopThread()
         return self._loop
-
-    def renew_loop(self) -> None:
-        """Forget an event loop that is stuck; the next call gets a new one."""
-        self._loop = None
 
     def common(self) -> Namespace:
         """Give the namespace that the checks of this target share; each uses ids of its own there."""
@@ -95,7 +92,7 @@ class Workplace:
         Args:
             suffix: appended to the name, to make one name the beginning of another.
         """
-        base = f"rc_{self._token}_{len(self._namespaces)}"
+        base = f"rc_{self.token}_{self._made}"
         return self.make_named(f"{base}{suffix}")
 
     def make_named(self, name: str) -> Namespace:
@@ -104,7 +101,8 @@ class Workplace:
         Raises:
             AdapterProblem: the adapter's ``prepare`` raised.
         """
-        root = self._root / f"{len(self._namespaces)}-{name}"
+        self._made += 1
+        root = self._root / f"{self._made}-{name}"
         directory = root / "outer" / name
         directory.mkdir(parents=True)
         lab = Lab(name, directory, Clock(root / "clock"), None, self._servers, self.secret)
@@ -194,6 +192,9 @@ class Case:
         self._own: list[Namespace] = []
         self._opened: list[tuple[Namespace, Handle]] = []
         self._ids = 0
+        self._token = f"{self.random.getrandbits(32):08x}"
+        if self.claims.namespaces is Namespaces.SHARED:
+            self._token += workplace.token  # what an earlier run left is still there
 
     @property
     def adapter(self) -> Adapter:
@@ -224,6 +225,11 @@ class Case:
         made = self.workplace.make() if name is None else self.workplace.make_named(name)
         self._own.append(made)
         return made
+
+    def dispose(self, namespace: Namespace) -> None:
+        """Remove a namespace that :meth:`another_namespace` made, before the check ends."""
+        self._own.remove(namespace)
+        self.workplace.dispose(namespace)
 
     def open(self, namespace: Namespace | None = None) -> Handle:
         """Open a handle, closed when the check ends."""
@@ -266,7 +272,7 @@ class Case:
     def fresh_id(self, prefix: str = "r") -> str:
         """Give a portable identifier that this run has not used before."""
         self._ids += 1
-        return f"{prefix}{self.random.getrandbits(48):012x}{self._ids}"
+        return f"{prefix}{self._ids}-{self._token}"
 
     def budget(self, quick: _T, standard: _T, exhaustive: _T) -> _T:
         """Give the value for the depth of this run."""

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from runcert.adapters import HOOKS, Adapter
-from runcert_contract import CATALOGUE, Claims, Limits
-from runcert_contract.claims import Capability
+from runcert_contract import (
+    CATALOGUE,
+    Capability,
+    Claims,
+    Fault,
+    Handles,
+    Kept,
+    Limits,
+    Namespaces,
+    Scope,
+    Stance,
+    Volatile,
+)
 
-__all__ = ["describe_adapter", "describe_claims"]
+__all__ = ["claims_from", "describe_adapter", "describe_claims"]
 
 
 def describe_adapter(adapter: Adapter) -> dict[str, Any]:
@@ -68,8 +80,26 @@ def _limits(limits: Limits) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, datetime):
         return value.isoformat()
     return value
+
+
+def claims_from(data: Mapping[str, Any]) -> Claims:
+    """Give the claims that :func:`describe_claims` wrote, as far as they decide which clauses apply."""
+    limits = data["limits"]
+    return Claims(
+        scope=Scope(data["scope"]),
+        handles=Handles(data["handles"]),
+        namespaces=Namespaces(data["namespaces"]),
+        durability={Fault(fault): Kept() if promise == "kept" else Volatile() for fault, promise in data["durability"].items()},
+        capabilities={Capability(name): Stance(stance) for name, stance in data["capabilities"].items()},
+        limits=Limits(
+            identifier=limits["identifier"], text=limits["text"], depth=limits["depth"], refuses_above=limits["refuses_above"]
+        ),
+        asynchronous=data["asynchronous"],
+    )

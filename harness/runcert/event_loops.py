@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 __all__ = ["EventLoopThread", "LoopStuck"]
 
 _T = TypeVar("_T")
+_PROBE_SECONDS = 1.0
 
 
 class LoopStuck(Exception):
@@ -18,9 +19,15 @@ class LoopStuck(Exception):
 
 
 class EventLoopThread:
-    """An event loop that runs until :meth:`stop`."""
+    """An event loop that runs until :meth:`stop`.
+
+    Attributes:
+        loop: the event loop.
+        stuck: True once a call blocked the loop itself; whatever runs on it then is given up at once.
+    """
 
     def __init__(self) -> None:
+        self.stuck = False
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="runcert-event-loop", daemon=True)
         self._thread.start()
@@ -35,6 +42,8 @@ class EventLoopThread:
         Raises:
             LoopStuck: it had not ended in time.
         """
+        if self.stuck:
+            raise LoopStuck
         future = asyncio.run_coroutine_threadsafe(_as_coroutine(awaitable), self.loop)
         try:
             return future.result(seconds)
@@ -42,10 +51,19 @@ class EventLoopThread:
             if future.done():
                 raise
             future.cancel()
+            self.probe()
             raise LoopStuck from None
+
+    def probe(self) -> None:
+        """Find out whether the loop still runs."""
+        answered = threading.Event()
+        self.loop.call_soon_threadsafe(answered.set)
+        self.stuck = not answered.wait(_PROBE_SECONDS)
 
     def stop(self) -> None:
         """End the loop; tasks that are left are cancelled."""
+        if self.stuck:
+            return
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(timeout=2)
 

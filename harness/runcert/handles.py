@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from runcert.adapters import Adapter
 from runcert.event_loops import EventLoopThread, LoopStuck
@@ -22,6 +23,7 @@ OPEN_SECONDS = 30.0
 
 _OVERTIME = 1.0
 _END = object()
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,25 @@ class Handle:
             return Unknown("the call was cancelled")
         except Exception as error:  # noqa: BLE001  # whatever leaves the store is what the check has to judge
             return Raised(translate(error, self.adapter))
+
+    def unwatched(self) -> Handle:
+        """Give the same open store for a thread of a burst: its calls are not watched or noted one by one."""
+        twin = copy.copy(self)
+        twin._watchdog = twin._note = None  # noqa: SLF001  # a copy of this very class
+        return twin
+
+    def on_loop(self, action: Callable[[], Awaitable[_T]], description: str) -> _T:
+        """Wait for something on the event loop of an asynchronous store.
+
+        Args:
+            action: makes what is waited for.
+            description: what it is, for messages.
+
+        Raises:
+            LoopStuck: it had not ended after the declared maximum wait.
+        """
+        value: _T = self._on_loop(action, description, self._bound)
+        return value
 
     # -- opening and closing
 

@@ -53,7 +53,7 @@ class ClauseItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Say what was expected and found; a failure of the kit keeps its traceback."""
         result = self.certification.last
-        if result is None or result.verdict == Verdict.KIT_ERROR.value or self.config.getoption("fulltrace"):
+        if result is None or result.verdict == Verdict.KIT_ERROR.value or self.config.getoption("fulltrace", default=False):
             return super().repr_failure(excinfo)
         return self.certification.explain(result)
 
@@ -144,7 +144,7 @@ class Certification:
             item.planned = planned
             item.extra_keyword_matches.update((planned.adapter.target, *check.clauses))
             for name in check.clauses:
-                item.add_marker(pytest.mark.clause(name))
+                item.add_marker(pytest.mark.clause(id=name))
             yield item
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

@@ -53,6 +53,7 @@ class Introduction:
         description: the adapter as plain data.
         checks: the checks that apply, with their clauses.
         refused: the sentence that refuses a store that keeps nothing.
+        asked: what was typed; the process that introduced the target is kept under it.
     """
 
     text: str
@@ -60,6 +61,7 @@ class Introduction:
     description: dict[str, Any]
     checks: list[tuple[str, tuple[str, ...]]]
     refused: str | None
+    asked: str
 
     @property
     def name(self) -> str:
@@ -94,7 +96,7 @@ class Supervisor:
 
     def __init__(self, settings: Settings, on_event: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
         self.settings = settings
-        self._on_event = on_event
+        self.on_event = on_event
         self._processes: list[_Process] = []
         self._idle: dict[str, _Process] = {}
         self._lock = threading.Lock()
@@ -140,7 +142,8 @@ class Supervisor:
         while (message := self._next(process, deadline - time.monotonic())) is not None:
             if message["kind"] == "introduced":
                 checks = [(name, tuple(clauses)) for name, clauses in message["checks"]]
-                found.append(Introduction(message["text"], message["spec"], message["description"], checks, message["refused"]))
+                description, refused = message["description"], message["refused"]
+                found.append(Introduction(message["text"], message["spec"], description, checks, refused, text))
             elif message["kind"] == "ready":
                 return found
             elif message["kind"] == "trouble":
@@ -217,7 +220,7 @@ class Supervisor:
         results: list[CheckResult] = []
         running: dict[str, Any] | None = None
         while (message := self._next(process, SILENCE_SECONDS)) is not None:
-            self._on_event(message)
+            self.on_event(message)
             if message["kind"] == "started":
                 running = message
             elif message["kind"] == "result":

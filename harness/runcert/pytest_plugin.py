@@ -1,0 +1,159 @@
+"""For people who live in pytest: ``pytest --certify TARGET`` runs the checks as items beside whatever else is collected.
+
+The items are called ``runcert::TARGET::CLAUSE::Class.test``; ``-k``, ``--lf``, ``--pdb`` and xdist work on them as usual, and
+``-m "clause(id='RUN-CAS-1')"`` selects exactly.  A certificate comes from ``runcert certify`` alone, where no conftest, ini file or
+plug-in of a project can change what is run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from typing import Any
+
+import pytest
+
+__all__ = ["pytest_addoption", "pytest_configure"]
+
+_HUNG = 3
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options and the ini setting."""
+    group = parser.getgroup("runcert", "certification of stores of runs")
+    group.addoption(
+        "--certify",
+        action="append",
+        default=[],
+        metavar="TARGET",
+        help="certify TARGET: a name, path/to/file.py[:attribute], module:attribute or a URL; may be repeated",
+    )
+    group.addoption("--certify-depth", choices=["quick", "standard", "exhaustive"], default="quick", help="how long to try")
+    group.addoption("--certify-seed", type=int, default=None, help="everything random follows from it")
+    group.addoption("--only", action="append", default=[], metavar="CLAUSE", help="only this clause; may be repeated")
+    group.addoption("--certify-server", action="append", default=[], metavar="NAME=URL", help="where a server is")
+    parser.addini("certify", type="args", default=[], help="targets that are certified with every run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker; plan what is to run when targets were named."""
+    config.addinivalue_line("markers", "clause(id): the clause of the catalogue that an item judges (runcert)")
+    targets = [*config.getini("certify"), *config.getoption("certify")]
+    if targets and not config.option.help:
+        _plan(config, targets)
+
+
+def _plan(config: pytest.Config, targets: list[str]) -> None:
+    pytest.register_assert_rewrite("runcert_suites")
+    from runcert.certifying import parse_servers
+    from runcert.messages import Settings
+    from runcert.problems import AdapterProblem, KitProblem, UsageProblem
+    from runcert.pytest_items import Certification
+    from runcert.reports.failures import failure_lines, replay_command
+    from runcert.watchdog import Watchdog
+
+    seed = _seed(config)
+    root = tempfile.mkdtemp(prefix="runcert-pytest-")
+    config.add_cleanup(lambda: shutil.rmtree(root, ignore_errors=True))
+    depth = config.getoption("certify_depth")
+    try:
+        settings = Settings(root, depth, seed, parse_servers(config.getoption("certify_server")))
+        watchdog = Watchdog(_hung)
+        config.add_cleanup(watchdog.stop)
+        planned, texts = _planned(targets, config.getoption("only"))
+        explain = lambda result: "\n".join(  # noqa: E731  # one expression, used once
+            failure_lines(result, replay_command(texts[result.spec], result, depth, seed))
+        )
+        certification = Certification(planned, settings, explain, watchdog)
+        _smoke(certification)
+    except (UsageProblem, AdapterProblem, KitProblem) as problem:
+        raise pytest.UsageError(f"runcert: {problem}") from None
+    config.pluginmanager.register(certification, "runcert-certification")
+    config.pluginmanager.register(_Summary(seed), "runcert-summary")
+
+
+def _seed(config: pytest.Config) -> int:
+    """Give the seed; the workers of xdist take the one of their controller."""
+    given = config.getoption("certify_seed")
+    if given is None:
+        given = secrets.randbelow(2**32)
+        config.option.certify_seed = given
+    return int(given)
+
+
+def _planned(targets: list[str], only: list[str]) -> tuple[list[Any], dict[str, str]]:
+    from runcert.checks import checks_of
+    from runcert.execution import applicable
+    from runcert.problems import UsageProblem
+    from runcert.pytest_items import Planned
+    from runcert.targets import check_unique, resolve
+    from runcert_contract import CATALOGUE
+
+    known = {clause.id for clause in CATALOGUE.clauses}
+    for name in only:
+        if name not in known:
+            raise UsageProblem(f"there is no clause {name!r} in this catalogue; `runcert clauses` lists all")
+    resolved = [target for text in targets for target in resolve(text)]
+    check_unique(resolved)
+    planned = [
+        Planned(target.spec, target.adapter, check)
+        for target in resolved
+        for check in checks_of(target.adapter.contract)
+        if applicable(check, target.adapter) and (not only or set(check.clauses) & set(only))
+    ]
+    if not planned:
+        raise UsageProblem("nothing to run: no check applies to the targets and clauses that were named")
+    return planned, {target.spec: target.text for target in resolved}
+
+
+def _smoke(certification: Any) -> None:
+    from runcert.execution import smoke
+    from runcert.problems import UsageProblem
+
+    for spec, adapter in {planned.spec: planned.adapter for planned in certification.planned}.items():
+        refused = smoke(certification.workplace(spec, adapter))
+        if refused is not None:
+            raise UsageProblem(f"{adapter.target}: {refused}")
+
+
+def _hung(description: str, seconds: float) -> None:
+    sys.__stderr__.write(f"\nruncert: {description} did not end within {seconds:g} s; pytest cannot go on in this process\n")  # type: ignore[union-attr]  # pytest keeps it open
+    os._exit(_HUNG)
+
+
+class _Summary:
+    """Compares the clauses that were planned with those that ran, at the end.
+
+    Args:
+        seed: the seed of the run, printed so that it can be repeated.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._verdicts: Counter[str] = Counter()
+        self._ran: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note the clauses of an item that ran."""
+        if report.when == "call":
+            for name, value in report.user_properties:
+                if name == "runcert":
+                    result = json.loads(str(value))
+                    self._ran.update(result["clauses"])
+                    self._verdicts[result["verdict"]] += 1
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say what ran, and that it is no certificate."""
+        from runcert_contract import CATALOGUE
+
+        verdicts = ", ".join(f"{number} {verdict}" for verdict, number in sorted(self._verdicts.items())) or "nothing ran"
+        terminalreporter.section("runcert")
+        terminalreporter.write_line(
+            f"checks: {verdicts}; {len(self._ran)} of {len(CATALOGUE.clauses)} clauses were tried; seed {self._seed}. "
+            "No certificate: `runcert certify` gives one."
+        )
