@@ -1,0 +1,54 @@
+"""What CI runs, in the same words at home.
+
+``nox`` runs lint, types and tests; ``nox -s bench`` measures; ``nox -l`` lists everything.
+"""
+
+from __future__ import annotations
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.sessions = ["lint", "types", "tests"]
+
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+TEST = nox.project.dependency_groups(PYPROJECT, "test")
+CHECK = nox.project.dependency_groups(PYPROJECT, "check")
+COVERED = ("contract/runcert_contract", "harness/runcert", "reference_impls/runcert_reference")
+LOWEST_COVERAGE = 95
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, formatting and layers."""
+    session.install("-e", ".[all]", *CHECK)
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types with mypy and pyright."""
+    session.install("-e", ".[all]", *CHECK, *TEST)
+    session.run("mypy")
+    session.run("pyright")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests of the kit in parallel, with branch coverage of contract, harness and reference stores."""
+    session.install("-e", ".[all]", *CHECK, *TEST)
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", "-n", "auto", *session.posargs)
+    if session.posargs:
+        return
+    session.run("coverage", "combine", "--quiet")
+    for package in COVERED:
+        session.run("coverage", "report", f"--include=*/{package}/*", f"--fail-under={LOWEST_COVERAGE}")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure how long certifications take, and what of that is the kit's."""
+    session.install(".[all]")
+    session.run("python", "benchmarks/certification.py", *session.posargs)

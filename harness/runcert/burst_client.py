@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from typing import IO, Any
 
 from runcert.adapters import Adapter
@@ -22,53 +23,58 @@ from runcert.targets import resolve
 from runcert_contract import JsonValue, decode, encode
 
 
+@dataclass(frozen=True, slots=True)
+class _Client:
+    """What stays the same from order to order."""
+
+    number: int
+    skew: float
+    bound: float
+    adapter: Adapter
+    loop: EventLoopThread | None
+    answers: IO[str]
+
+
 def main() -> None:
     """Serve orders until standard input ends."""
     answers = _take_standard_output()
-    spec, client, skew, bound = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+    spec, number, skew, bound = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
     try:
         adapter = resolve(spec)[0].adapter
         loop = EventLoopThread() if adapter.claims.asynchronous else None
+        client = _Client(number, skew, bound, adapter, loop, answers)
         for line in sys.stdin:
-            _serve(json.loads(line), answers, adapter, loop, client, skew, bound)
+            _serve(client, json.loads(line))
     except BaseException as error:  # noqa: BLE001  # the other side is told, whatever it is
         _answer(answers, {"trouble": describe_error(error)})
     os._exit(0)
 
 
-def _serve(
-    order: dict[str, Any],
-    answers: IO[str],
-    adapter: Adapter,
-    loop: EventLoopThread | None,
-    client: int,
-    skew: float,
-    bound: float,
-) -> None:
-    handle = Handle(adapter, Lab.from_json(order["lab"], skew), f"client {client}", loop=loop)
+def _serve(client: _Client, order: dict[str, Any]) -> None:
+    handle = Handle(client.adapter, Lab.from_json(order["lab"], client.skew), f"client {client.number}", loop=client.loop)
     program, work = program_named(order["program"]), decode(order["work"])
-    _answer(answers, {"ready": client})
-    recorder = Recorder(client)
+    _answer(client.answers, {"ready": client.number})
+    recorder = Recorder(client.number)
     before = deviations()
     ended = threading.Event()
-    threading.Thread(target=_watch, args=(recorder, ended, bound, answers), daemon=True).start()
+    threading.Thread(target=_watch, args=(client, recorder, ended), daemon=True).start()
     _wait_until(json.loads(sys.stdin.readline())["start_at"])
     run_program(program, work, handle, recorder)
     ended.set()
     handle.close()
-    _answer(answers, {"events": [_row(event) for event in recorder.events], "deviations": deviations() - before})
+    _answer(client.answers, {"events": [_row(event) for event in recorder.events], "deviations": deviations() - before})
 
 
 def _row(event: Event) -> list[JsonValue]:
     return [event.client, event.process, encode(event.operation), encode(event.outcome), event.called, event.returned]
 
 
-def _watch(recorder: Recorder, ended: threading.Event, bound: float, answers: IO[str]) -> None:
+def _watch(client: _Client, recorder: Recorder, ended: threading.Event) -> None:
     """Report a call that is over its bound, and end the process: nothing else gets out of it."""
     while not ended.wait(0.1):
         running = recorder.running
-        if running is not None and time.monotonic() - running[0] > bound:
-            _answer(answers, {"hung": running[1], "client": recorder.client})
+        if running is not None and time.monotonic() - running[0] > client.bound:
+            _answer(client.answers, {"hung": running[1], "client": client.number})
             os._exit(0)
 
 

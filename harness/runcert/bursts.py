@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,12 +59,13 @@ class Burst:
     Attributes:
         name: in words, for evidence: "threads, one handle", "tasks, a handle each", "processes".
         run: runs a program with every client on the same work, and gives what they did.
-        suspensions: how often the store gave up the event loop inside a call so far; None where that question makes no sense.
+        suspensions: how often the store gave up the event loop so far, inside calls of each method; None where that question
+            makes no sense.
     """
 
     name: str
     run: Callable[[Program, object], list[Event]]
-    suspensions: Callable[[], int | None] = lambda: None
+    suspensions: Counter[str] | None = None
 
 
 def bursts_of(case: Case, handle: Handle) -> list[Burst]:
@@ -208,20 +210,19 @@ def _raise_first(troubles: Sequence[BaseException]) -> None:
 
 
 def _tasks_burst(case: Case, shared: Handle | None) -> Burst:
-    counted = [0]
+    counted: Counter[str] = Counter()
     name = "tasks, a handle each" if shared is None else "tasks, one handle"
-    return Burst(name, lambda program, work: _tasks(case, program, work, shared, counted), lambda: counted[0])
+    return Burst(name, lambda program, work: _tasks(case, program, work, shared, counted), counted)
 
 
-def _tasks(case: Case, program: Program, work: object, shared: Handle | None, counted: list[int]) -> list[Event]:
+def _tasks(case: Case, program: Program, work: object, shared: Handle | None, counted: Counter[str]) -> list[Event]:
     namespace = case.namespace()
     recorders = [Recorder(client) for client in range(CLIENTS)]
     own = [] if shared is not None else [case.workplace.open(namespace) for _ in recorders]
-    handles = own or [shared]
+    handles = own if shared is None else [shared] * CLIENTS
 
     async def all_clients() -> None:
-        counts = await asyncio.gather(*(_task(program, work, h, r) for r, h in zip(recorders, handles * CLIENTS, strict=False) if h))
-        counted[0] += sum(counts)
+        await asyncio.gather(*(_task(program, work, h, r, counted) for r, h in zip(recorders, handles, strict=True)))
 
     _wait_on_loop(case, all_clients, recorders)
     for handle in own:
@@ -230,10 +231,9 @@ def _tasks(case: Case, program: Program, work: object, shared: Handle | None, co
     return _all_events(recorders)
 
 
-async def _task(program: Program, work: object, handle: Handle, recorder: Recorder) -> int:
-    """Run one client's program as a task, and give how often the store gave up the event loop."""
+async def _task(program: Program, work: object, handle: Handle, recorder: Recorder, counted: Counter[str]) -> None:
+    """Run one client's program as a task, and count how often the store gives up the event loop."""
     steps = program(recorder.client, work)
-    suspensions = 0
     with suppress(StopIteration):
         operation = next(steps)
         while True:
@@ -245,10 +245,9 @@ async def _task(program: Program, work: object, handle: Handle, recorder: Record
             call = Suspensions(handle.call_on_loop(operation))
             outcome = await call
             recorder.end(operation, outcome, called)
-            suspensions += call.count
+            counted[operation.method] += call.count
             await asyncio.sleep(0)  # the others' turn, also where the store itself never gives up the loop
             operation = steps.send(outcome)
-    return suspensions
 
 
 def _wait_on_loop(case: Case, action: Callable[[], Any], recorders: Sequence[Recorder]) -> None:

@@ -63,6 +63,7 @@ class Workplace:
         self.adapter = adapter
         self.secret = f"s3cret-{secrets.token_hex(8)}"
         self.kept: dict[str, Any] = {}
+        self.steps: list[Step] = []
         self.at_end: list[Callable[[], None]] = []
         self._root = root
         self._servers = servers
@@ -187,6 +188,7 @@ class Case:
         self.seed = seed
         self.random = random.Random(seed)  # noqa: S311  # choosing test data, not keys
         self.steps: list[Step] = []
+        workplace.steps = self.steps
         self.evidence: dict[str, JsonValue] = {}
         self._isolated = isolated
         self._own: list[Namespace] = []

@@ -22,13 +22,13 @@ from runcert.adapters import Adapter
 from runcert.cases import Workplace
 from runcert.checks import Check, checks_of
 from runcert.description import describe_adapter
-from runcert.execution import CheckResult, applicable, smoke
+from runcert.execution import applicable, smoke
 from runcert.faulty import faulty_stores
 from runcert.messages import HUNG, ROOT, Channel, Settings, connect
 from runcert.problems import AdapterProblem, KitProblem, UsageProblem, describe_error
 from runcert.pytest_items import PROPERTY, Certification, Planned
 from runcert.targets import Target, resolve
-from runcert.watchdog import Watchdog
+from runcert.watchdog import Hang, Watchdog
 
 _ORPHANED = 71
 
@@ -46,6 +46,7 @@ class Child:
         self._inbox = inbox
         self._during = "starting"
         self._running: Planned | None = None
+        self._certification: Certification | None = None
         self._watchdog = Watchdog(self._hang)
         self._settings = Settings(root="")
         self._targets: dict[str, Target] = {}
@@ -77,6 +78,7 @@ class Child:
         self._channel.send("ready")
 
     def _describe(self, target: Target) -> dict[str, Any]:
+        checks = [check for check in checks_of(target.adapter.contract) if applicable(check, target.adapter)]
         self._during = f"the smoke test of {target.text}"
         root = Path(self._settings.root) / f"smoke-{os.getpid()}-{target.name}"
         workplace = Workplace(target.spec, target.adapter, root, self._settings.servers, self._watchdog)
@@ -86,7 +88,6 @@ class Child:
             raise AdapterProblem(f"{target.text}: {problem}") from problem
         finally:
             workplace.end()
-        checks = [check for check in checks_of(target.adapter.contract) if applicable(check, target.adapter)]
         return {
             "text": target.text,
             "spec": target.spec,
@@ -104,7 +105,9 @@ class Child:
             lambda result: f"{result.clause}: expected {result.expected}; found {result.found}",
             self._watchdog,
             self._start,
+            interruptible=False,
         )
+        self._certification = certification
         directory = Path(self._settings.root) / f"pytest-{os.getpid()}"
         directory.mkdir(parents=True)
         (directory / "pytest.ini").write_text("[pytest]\n", encoding="ascii")
@@ -134,38 +137,18 @@ class Child:
 
     # -- hanging
 
-    def _hang(self, description: str, seconds: float) -> None:
-        running = self._running
-        if running is None:
-            self._channel.send("trouble", message=f"{self._during}: {description} did not end within {seconds:g} s")
+    def _hang(self, hang: Hang) -> None:
+        running, certification = self._running, self._certification
+        if running is None or certification is None:
+            message = f"{self._during}: {hang.description} did not end within {hang.seconds:g} s"
+            self._channel.send("trouble", message=message)
         else:
-            self._channel.send("result", result=_hung(running, description, seconds).to_json())
+            self._channel.send("result", result=certification.hung(running, hang).to_json())
         os._exit(HUNG)
 
 
 def _sound_of(name: str) -> Adapter:
     return next(store.sound for store in faulty_stores() if store.name == name)
-
-
-def _hung(running: Planned, description: str, seconds: float) -> CheckResult:
-    is_call = description.endswith("()")
-    check = running.check
-    return CheckResult(
-        spec=running.spec,
-        target=running.adapter.target,
-        check=check.id,
-        clauses=check.clauses,
-        clause=check.clauses[0] if is_call and "BOUND" in check.clauses[0] else _bound_clause(check) if is_call else check.clauses[0],
-        verdict="fail" if is_call else "adapter-error",
-        expected=f"the call to end within {running.adapter.claims.limits.maximum_wait.total_seconds():g} s",
-        found=f"{description} had not ended after {seconds:g} s",
-        seconds=seconds,
-        deviations=1,
-    )
-
-
-def _bound_clause(check: Check) -> str:
-    return f"{check.clauses[0].partition('-')[0]}-BOUND-1"
 
 
 class _Reporter:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -17,9 +19,10 @@ from runcert.checks import Check, Inconclusive, Violation
 from runcert.handles import Step
 from runcert.masking import without_passwords
 from runcert.problems import AdapterProblem, KitProblem, describe_error
+from runcert.watchdog import Hang
 from runcert_contract import CATALOGUE, JsonValue, Stance, Verdict, encode
 
-__all__ = ["CheckResult", "applicable", "run_check", "seed_of", "smoke", "suite_package"]
+__all__ = ["CheckResult", "applicable", "hang_result", "run_check", "seed_of", "smoke", "suite_package"]
 
 _MOST_STEPS = 40
 
@@ -83,7 +86,9 @@ def applicable(check: Check, adapter: Adapter) -> bool:
     return any(CATALOGUE.get(name).applies_to(adapter.claims, hooks, adapter.options).verdict is None for name in check.clauses)
 
 
-def run_check(check: Check, workplace: Workplace, depth: Depth, seed: int) -> tuple[CheckResult, BaseException | None]:
+def run_check(
+    check: Check, workplace: Workplace, depth: Depth, seed: int, *, interruptible: bool = True
+) -> tuple[CheckResult, BaseException | None]:
     """Run a check.
 
     Args:
@@ -91,6 +96,7 @@ def run_check(check: Check, workplace: Workplace, depth: Depth, seed: int) -> tu
         workplace: the store.
         depth: how long to try.
         seed: the seed of the whole run.
+        interruptible: True where a person may press Ctrl-C; else a ``KeyboardInterrupt`` can only come from the store.
 
     Returns:
         The result, and the exception that decided it (None for a pass).
@@ -99,12 +105,28 @@ def run_check(check: Check, workplace: Workplace, depth: Depth, seed: int) -> tu
     started = time.monotonic()
     error: BaseException | None = None
     try:
-        check.function(case)
-        case.end()
+        with _same_directory():
+            check.function(case)
+            case.end()
+    except KeyboardInterrupt:
+        case.abandon()
+        if interruptible:
+            raise
+        error = AdapterProblem("the store raised KeyboardInterrupt; nobody pressed Ctrl-C")
     except Exception as problem:  # noqa: BLE001  # sorted out below: what it means depends on its kind
         error = problem
         case.abandon()
     return _result(check, case, error, time.monotonic() - started), error
+
+
+@contextmanager
+def _same_directory() -> Iterator[None]:
+    """Come back to the directory in which the kit works, wherever a store goes."""
+    before = Path.cwd()
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def _result(check: Check, case: Case, error: BaseException | None, seconds: float) -> CheckResult:
@@ -153,6 +175,31 @@ def _encoded(steps: Sequence[Step]) -> list[JsonValue]:
     return [[step.handle, encode(step.operation), encode(step.outcome)] for step in shown]
 
 
+def hang_result(check: Check, workplace: Workplace, hang: Hang) -> CheckResult:
+    """Give the result of a check in which something did not end.
+
+    Args:
+        check: the check.
+        workplace: the store.
+        hang: what did not end; a call of the store breaks BOUND-1, opening and closing are the adapter's.
+    """
+    wait = workplace.adapter.claims.limits.maximum_wait.total_seconds()
+    prefix = check.clauses[0].partition("-")[0]
+    return CheckResult(
+        spec=workplace.spec,
+        target=workplace.adapter.target,
+        check=check.id,
+        clauses=check.clauses,
+        clause=f"{prefix}-BOUND-1" if hang.is_call else check.clauses[0],
+        verdict=(Verdict.FAIL if hang.is_call else Verdict.ADAPTER_ERROR).value,
+        expected=f"{hang.description} to end within {wait:g} s" if hang.is_call else "",
+        found=f"no end after {hang.seconds:g} s" if hang.is_call else f"{hang.description} did not end within {hang.seconds:g} s",
+        steps=_encoded(workplace.steps),
+        seconds=hang.seconds,
+        deviations=1,
+    )
+
+
 # -- smoke: is the adapter wired right?  It judges no answer.
 
 
@@ -185,9 +232,10 @@ def smoke(workplace: Workplace) -> str | None:
     package = suite_package(workplace.adapter.contract)
     case = Case(workplace, Depth.QUICK, 0)
     try:
-        package.smoke(case)
-        refused: str | None = package.refused(case)
-        case.end()
+        with _same_directory():
+            package.smoke(case)
+            refused: str | None = package.refused(case)
+            case.end()
     except BaseException:
         case.abandon()
         raise

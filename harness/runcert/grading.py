@@ -141,10 +141,10 @@ def combine(
     """
     if applies is Verdict.NOT_CLAIMED:
         return Verdict.NOT_CLAIMED, reason
-    if not expected:
-        return Verdict.NOT_RUN, "no check for this clause was found in the suite"
     if any(r.verdict == Verdict.FAIL.value and r.clause == clause_id for r in results):
         return Verdict.FAIL, ""
+    if not expected:
+        return Verdict.NOT_RUN, "no check for this clause was found in the suite"
     found = {_own_verdict(clause_id, result) for result in results}
     if set(expected) - {result.check for result in results}:
         found.add(Verdict.NOT_RUN)

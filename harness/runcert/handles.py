@@ -14,11 +14,12 @@ from runcert.event_loops import EventLoopThread, LoopStuck
 from runcert.lab import Lab
 from runcert.problems import AdapterProblem, describe_error
 from runcert.watchdog import Watchdog
+from runcert.wording import operation_in_words
 from runcert_contract import Hung, Operation, Outcome, Raised, Returned, Unknown, Unsupported
 
 __all__ = ["Handle", "Step", "translate"]
 
-OPEN_SECONDS = 30.0
+OPEN_SECONDS = 20.0
 """How long opening, closing, preparing, disposing or a hook may take."""
 
 _OVERTIME = 1.0
@@ -82,7 +83,9 @@ class Handle:
             return Raised(Unsupported(f"the store has no method {operation.method}"))
         started = time.monotonic()
         try:
-            value = self._bounded(lambda: method(*operation.arguments), f"{operation.method}()", self._bound)
+            value = self._bounded(
+                lambda: method(*operation.arguments), lambda: operation_in_words(operation), self._bound, is_call=True
+            )
         except LoopStuck:
             return Hung(time.monotonic() - started)
         except KeyboardInterrupt:
@@ -106,7 +109,7 @@ class Handle:
     def unwatched(self) -> Handle:
         """Give the same open store for a thread of a burst: its calls are not watched or noted one by one."""
         twin = copy.copy(self)
-        twin._watchdog = twin._note = None  # noqa: SLF001  # a copy of this very class
+        twin._watchdog = twin._note = None  # a copy of this very object
         return twin
 
     def on_loop(self, action: Callable[[], Awaitable[_T]], description: str) -> _T:
@@ -134,7 +137,7 @@ class Handle:
             return
         self.open = False
         try:
-            extra = self._bounded(self._next, "closing the store", OPEN_SECONDS)
+            extra = self._bounded(self._next, lambda: "closing the store", OPEN_SECONDS)
         except LoopStuck:
             raise AdapterProblem(f"{self._who} did not end within {OPEN_SECONDS:g} s when the handle was closed") from None
         except Exception as error:
@@ -151,7 +154,7 @@ class Handle:
 
     def _first(self) -> Any:
         try:
-            store = self._bounded(self._next, "opening the store", OPEN_SECONDS)
+            store = self._bounded(self._next, lambda: "opening the store", OPEN_SECONDS)
         except LoopStuck:
             raise AdapterProblem(f"{self._who} did not open within {OPEN_SECONDS:g} s") from None
         except KeyboardInterrupt:
@@ -167,17 +170,17 @@ class Handle:
             return anext(self._generator, _END)
         return next(self._generator, _END)
 
-    def _bounded(self, action: Callable[[], Any], description: str, seconds: float) -> Any:
+    def _bounded(self, action: Callable[[], Any], describe: Callable[[], str], seconds: float, *, is_call: bool = False) -> Any:
         if self.adapter.claims.asynchronous:
-            return self._on_loop(action, description, seconds)
+            return self._on_loop(action, seconds)
         if self._watchdog is None:
             return action()
-        with self._watchdog.watching(lambda: description, seconds):
+        with self._watchdog.watching(describe, seconds, is_call=is_call):
             return action()
 
-    def _on_loop(self, action: Callable[[], Any], description: str, seconds: float) -> Any:
+    def _on_loop(self, action: Callable[[], Any], seconds: float) -> Any:
         if self._loop is None:
-            raise AdapterProblem(f"{self._who} is asynchronous and was opened without an event loop ({description})")
+            raise AdapterProblem(f"{self._who} is asynchronous and was opened without an event loop")
 
         async def run() -> Any:
             return await cast("Awaitable[Any]", action())

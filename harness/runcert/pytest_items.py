@@ -14,10 +14,10 @@ import pytest
 from runcert.adapters import Adapter
 from runcert.cases import Depth, Workplace
 from runcert.checks import Check
-from runcert.execution import CheckResult, run_check
+from runcert.execution import CheckResult, hang_result, run_check
 from runcert.faulty import deviations
 from runcert.messages import Settings
-from runcert.watchdog import Watchdog
+from runcert.watchdog import Hang, Watchdog
 from runcert_contract import Verdict
 
 __all__ = ["Certification", "ClauseItem", "Planned"]
@@ -73,6 +73,7 @@ class Certification:
         explain: turns a failure into the text that a person reads.
         watchdog: watches calls of synchronous stores.
         started: called before each check, with target and check.
+        interruptible: True where a person may press Ctrl-C.
     """
 
     def __init__(
@@ -82,6 +83,8 @@ class Certification:
         explain: Callable[[CheckResult], str],
         watchdog: Watchdog | None = None,
         started: Callable[[Planned], None] = lambda _: None,
+        *,
+        interruptible: bool = True,
     ) -> None:
         self.planned = planned
         self.settings = settings
@@ -89,6 +92,7 @@ class Certification:
         self.last: CheckResult | None = None
         self._watchdog = watchdog
         self._started = started
+        self._interruptible = interruptible
         self._workplaces: dict[int, Workplace] = {}
         self._red: set[str] = set()
 
@@ -108,12 +112,17 @@ class Certification:
         self.last = result
         return result, error
 
+    def hung(self, planned: Planned, hang: Hang) -> CheckResult:
+        """Give the result of a check in which something did not end; its process cannot go on."""
+        return hang_result(planned.check, self.workplace(planned.spec, planned.adapter), hang)
+
     def is_settled(self, planned: Planned) -> bool:
         """Say whether a check need not run, because its target is already red and that was all that was asked."""
         return planned.until_red and planned.spec in self._red
 
     def _run_on(self, adapter: Adapter, planned: Planned) -> tuple[CheckResult, BaseException | None]:
-        return run_check(planned.check, self.workplace(planned.spec, adapter), Depth(self.settings.depth), self.settings.seed)
+        workplace, depth = self.workplace(planned.spec, adapter), Depth(self.settings.depth)
+        return run_check(planned.check, workplace, depth, self.settings.seed, interruptible=self._interruptible)
 
     def workplace(self, spec: str, adapter: Adapter) -> Workplace:
         """Give the workplace of an adapter, made at first use."""

@@ -14,9 +14,12 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from runcert.watchdog import Hang
 
 __all__ = ["pytest_addoption", "pytest_configure"]
 
@@ -121,8 +124,8 @@ def _smoke(certification: Any) -> None:
             raise UsageProblem(f"{adapter.target}: {refused}")
 
 
-def _hung(description: str, seconds: float) -> None:
-    sys.__stderr__.write(f"\nruncert: {description} did not end within {seconds:g} s; pytest cannot go on in this process\n")  # type: ignore[union-attr]  # pytest keeps it open
+def _hung(hang: Hang) -> None:
+    sys.__stderr__.write(f"\nruncert: {hang.description} did not end within {hang.seconds:g} s; pytest cannot go on in this process\n")  # type: ignore[union-attr]  # pytest keeps it open
     os._exit(_HUNG)
 
 

@@ -10,31 +10,47 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-__all__ = ["Watchdog"]
+__all__ = ["Hang", "Watchdog"]
 
 _LOOK_EVERY = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """What did not end.
+
+    Attributes:
+        description: what it was, in words.
+        seconds: how long it was given.
+        is_call: True for a call of the store, which the contract bounds; False for opening, closing and hooks.
+    """
+
+    description: str
+    seconds: float
+    is_call: bool
 
 
 class Watchdog:
     """Watches one thing at a time.
 
     Args:
-        on_hang: called in the watching thread with the description and the seconds that were allowed.
+        on_hang: called in the watching thread with what hangs.
     """
 
-    def __init__(self, on_hang: Callable[[str, float], None]) -> None:
+    def __init__(self, on_hang: Callable[[Hang], None]) -> None:
         self._on_hang = on_hang
-        self._watched: tuple[float, float, Callable[[], str]] | None = None
+        self._watched: tuple[float, float, Callable[[], str], bool] | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="runcert-watchdog", daemon=True)
         self._thread.start()
 
     @contextmanager
-    def watching(self, description: Callable[[], str], seconds: float) -> Iterator[None]:
+    def watching(self, description: Callable[[], str], seconds: float, *, is_call: bool = False) -> Iterator[None]:
         """Watch the body: it has to end within ``seconds``."""
         outer = self._watched
-        self._watched = (time.monotonic() + seconds, seconds, description)
+        self._watched = (time.monotonic() + seconds, seconds, description, is_call)
         try:
             yield
         finally:
@@ -50,4 +66,4 @@ class Watchdog:
             watched = self._watched
             if watched is not None and time.monotonic() > watched[0]:
                 self._watched = None
-                self._on_hang(watched[2](), watched[1])
+                self._on_hang(Hang(watched[2](), watched[1], watched[3]))

@@ -11,7 +11,7 @@ from runcert.execution import CheckResult
 from runcert.masking import without_passwords
 from runcert.problems import UsageProblem
 from runcert.wording import operation_in_words, outcome_in_words
-from runcert_contract import CATALOGUE, JsonValue, decode
+from runcert_contract import CATALOGUE, JsonValue, Returned, decode
 
 __all__ = ["FORMAT", "failure_file", "failure_lines", "read_failure", "replay_command", "steps_in_words"]
 
@@ -46,8 +46,11 @@ def steps_in_words(steps: Sequence[JsonValue]) -> list[str]:
 
 
 def _step(step: Any) -> str:
-    handle, operation, outcome = step
-    return f"{handle}: {operation_in_words(decode(operation))}  ->  {outcome_in_words(decode(outcome))}"  # type: ignore[arg-type]  # written by this kit
+    handle = step[0]
+    operation: Any = decode(step[1])
+    outcome: Any = decode(step[2])
+    same = isinstance(outcome, Returned) and outcome.value is not None and outcome.value in operation.arguments
+    return f"{handle}: {operation_in_words(operation)}  ->  {'the run as given' if same else outcome_in_words(outcome)}"
 
 
 def replay_command(text: str, result: CheckResult, depth: str, seed: int, file: Path | None = None) -> str:
