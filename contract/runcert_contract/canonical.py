@@ -22,6 +22,15 @@ class _Literal(str):
     __slots__ = ()
 
 
+class _Leaving:
+    """Marks in the work that is left where a container ends."""
+
+    __slots__ = ("container",)
+
+    def __init__(self, container: object) -> None:
+        self.container = container
+
+
 def canonical(record: object, numbers: Numbers = Numbers.STRICT) -> str:
     """Give a text that is equal for two records exactly when the contract calls them equal.
 
@@ -30,18 +39,26 @@ def canonical(record: object, numbers: Numbers = Numbers.STRICT) -> str:
         numbers: ``Numbers.JSON`` makes an integer and a float of equal value one (a claim of the store).
 
     Returns:
-        A text that can be compared, hashed and remembered in place of the record.  Works at any nesting depth.
+        A text that can be compared, hashed and remembered in place of the record.  Works at any nesting depth, and ends
+        for a container that contains itself (which no store keeps, but a caller may hand in).
     """
     pieces: list[str] = []
     waiting: list[object] = [record]
+    path: set[int] = set()
     while waiting:
         value = waiting.pop()
         if isinstance(value, _Literal):
             pieces.append(value)
-        elif isinstance(value, (list, tuple)):
-            waiting.extend(_sequence("[" if isinstance(value, list) else "(", value, "]" if isinstance(value, list) else ")"))
-        elif isinstance(value, dict):
-            waiting.extend(_mapping(value))
+        elif isinstance(value, _Leaving):
+            path.discard(id(value.container))
+        elif isinstance(value, (list, dict)) and id(value) in path:
+            pieces.append("cycle")
+        elif isinstance(value, (list, dict)):
+            path.add(id(value))
+            waiting.append(_Leaving(value))
+            waiting.extend(_sequence("[", value, "]") if isinstance(value, list) else _mapping(value))
+        elif isinstance(value, tuple):
+            waiting.extend(_sequence("(", value, ")"))
         elif is_dataclass(value) and not isinstance(value, type):
             waiting.extend(_dataclass(value))
         else:

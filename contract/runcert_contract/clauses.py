@@ -53,8 +53,8 @@ class Need(Enum):
     DAMAGE = "hook damage"
     INVENTORY = "hook inventory"
     PURGE = "hook purge"
-    LIMITS = "a declared limit"
-    CONCURRENCY = "more than one client in scope"
+    LIMITS = "declared limit"
+    CONCURRENCY = "second client in scope"
 
 
 _CAPABILITIES = {Need.ENUMERATES: Capability.ENUMERATES, Need.GUARDS_TERMINAL: Capability.GUARDS_TERMINAL}

@@ -8,6 +8,7 @@ Histories and failure files use it, and stores in other languages will.  Rules:
   ``{"$float": "1.0"}`` for every float, ``{"$instant": "..."}``, ``{"$bytes": base64}``, ``{"$enum": ["Scope", "host"]}``,
   ``{"$record": ["Run", {...}]}``, ``{"$error": {...}}``, ``{"$object": [[key, value], ...]}`` for objects whose keys need it.
 * Inputs outside the domain are named, not shown: ``{"$invalid": "nan"}``; :data:`INVALID_INPUTS` rebuilds them.
+* Whatever else a store may answer with keeps only the name of its type: ``{"$unencodable": "Row"}``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
@@ -25,7 +26,7 @@ from runcert_contract.errors import StoreError
 from runcert_contract.json_values import JsonValue
 from runcert_contract.operations import Hung, Raised, Returned, Unknown
 
-__all__ = ["INVALID_INPUTS", "RawError", "decode", "encode"]
+__all__ = ["INVALID_INPUTS", "RawError", "Unencodable", "decode", "encode"]
 
 _DEEPEST = 200
 _EXACT = 2**53
@@ -73,6 +74,16 @@ class RawError(Exception):
         self.kind = kind
 
 
+@dataclass(frozen=True, slots=True)
+class Unencodable:
+    """Stands for a value that has no encoding, after decoding; ``kind`` is the name of its type."""
+
+    kind: str
+
+    def __repr__(self) -> str:
+        return f"<{self.kind}>"
+
+
 _RECORDS: Mapping[str, type] = {
     record.__name__: record
     for record in (
@@ -98,7 +109,8 @@ _ENUMS: Mapping[str, type[Enum]] = {
 def encode(value: object) -> JsonValue:
     """Turn a value of the contract into JSON.
 
-    Never fails: what has no encoding becomes ``{"$invalid": name}`` with the name of the input, or of its type.
+    Never fails: what has no encoding becomes ``{"$invalid": name}`` for an input that :data:`INVALID_INPUTS` names, and
+    ``{"$unencodable": type}`` for anything else.
     """
     return _encode(value, 0, frozenset())
 
@@ -112,10 +124,16 @@ def _encode(value: object, depth: int, path: frozenset[int]) -> JsonValue:
         return _encode_container(value, depth + 1, path | {id(value)})
     if isinstance(value, BaseException):
         return _encode_error(value)
-    if is_dataclass(value) and type(value).__name__ in _RECORDS and not isinstance(value, type):
-        parts = {entry.name: _encode(getattr(value, entry.name), depth + 1, path) for entry in fields(value)}
+    if _RECORDS.get(type(value).__name__) is type(value):
+        parts = {entry.name: _encode(_part(value, entry.name), depth + 1, path) for entry in fields(value)}  # type: ignore[arg-type]  # records are dataclasses
         return {"$record": [type(value).__name__, parts]}
     return _encode_scalar(value)
+
+
+def _part(value: object, name: str) -> object:
+    """Give one field of a record; a listing may hold any sequences, which are all written as lists."""
+    part = getattr(value, name)
+    return list(part) if isinstance(value, run_store.Listing) and type(part) is tuple else part
 
 
 def _encode_container(value: list[object] | dict[object, object], depth: int, path: frozenset[int]) -> JsonValue:
@@ -141,13 +159,23 @@ def _encode_scalar(value: object) -> JsonValue:
         return value if -_EXACT <= value <= _EXACT else {"$int": str(value) if value.bit_length() < _LONG_INTEGER else hex(value)}
     if kind is float and isinstance(value, float):
         return {"$float": repr(value)} if math.isfinite(value) else {"$invalid": _NOT_FINITE[repr(value)]}
-    if isinstance(value, datetime):
+    if kind is datetime and isinstance(value, datetime):
         return {"$instant" if value.utcoffset() is not None else "$naive": value.isoformat()}
-    if isinstance(value, bytes):
+    if kind is bytes and isinstance(value, bytes):
         return {"$bytes": base64.b64encode(value).decode("ascii")}
-    if isinstance(value, Enum) and type(value).__name__ in _ENUMS:
-        return {"$enum": [type(value).__name__, str(value.value)]}
-    return {"$invalid": kind.__name__.lower()}
+    if isinstance(value, Enum) and _ENUMS.get(kind.__name__) is kind:
+        return {"$enum": [kind.__name__, str(value.value)]}
+    return {"$invalid": kind.__name__.lower()} if _is_named_input(value) else {"$unencodable": _kind_of(value)}
+
+
+def _is_named_input(value: object) -> bool:
+    if isinstance(value, (tuple, set)):  # what is inside may be anything, and may not even compare
+        return type(value) in (tuple, set) and all(type(part) is int for part in value) and value in ((1, 2), {1})
+    return type(value) is object or (type(value) is Decimal and str(value) == "1.5")
+
+
+def _kind_of(value: object) -> str:
+    return value.kind if isinstance(value, Unencodable) else type(value).__name__
 
 
 _NOT_FINITE = {"nan": "nan", "inf": "infinity", "-inf": "minus-infinity"}
@@ -155,8 +183,19 @@ _NOT_FINITE = {"nan": "nan", "inf": "infinity", "-inf": "minus-infinity"}
 
 def _encode_error(error: BaseException) -> JsonValue:
     raw = not isinstance(error, StoreError)
-    name = f"{type(error).__module__}.{type(error).__qualname__}" if raw else _contract_error(error)
-    return {"$error": {"name": name, "message": str(error), "raw": raw}}
+    name = _raw_name(error) if raw else _contract_error(error)
+    return {"$error": {"name": name, "message": _message_of(error), "raw": raw}}
+
+
+def _raw_name(error: BaseException) -> str:
+    return error.kind if isinstance(error, RawError) else f"{type(error).__module__}.{type(error).__qualname__}"
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as problem:  # noqa: BLE001  # somebody else's __str__
+        return f"<its message cannot be read: {type(problem).__name__}>"
 
 
 def _contract_error(error: BaseException) -> str:
@@ -186,7 +225,7 @@ def _decode_tagged(tag: str, content: JsonValue) -> object:
         raise ValueError(f"unknown tag {tag!r}; this revision knows {', '.join(sorted(_DECODERS))}")
     try:
         return _DECODERS[tag](content)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"the tag {tag!r} does not take {content!r}") from error
 
 
@@ -239,4 +278,5 @@ _DECODERS: Mapping[str, Callable[[JsonValue], object]] = {
     "$error": _decode_error,
     "$object": _decode_object,
     "$invalid": lambda content: INVALID_INPUTS[str(content)](),
+    "$unencodable": lambda content: Unencodable(str(content)),
 }

@@ -260,7 +260,7 @@ class RunStoreModel:
             return permissions
         stored = state.get(operation.run_id)
         if stored is None:
-            return (*permissions, Permission("None", _returns_none, state))
+            return (*permissions, Permission("None", _returns_none, known))
         return (*permissions, Permission(f"the stored run, {_brief(stored.run)}", self._returns_run(stored), known, stored.run))
 
     def _compare_and_set(self, state: State, operation: CompareAndSet) -> tuple[Permission, ...]:
@@ -309,7 +309,7 @@ class RunStoreModel:
         ]
         ids = ", ".join(sorted(repr(stored.run.run_id) for stored in wanted)) or "no run"
         text = f"a complete Listing of {ids}"
-        return (*permissions, Permission(text, self._lists(wanted), state))
+        return (*permissions, Permission(text, self._lists(wanted), known))
 
     def _all_closed(self, state: State) -> tuple[Permission, ...]:
         promise = self.claims.promise(Fault.CLOSE)

@@ -113,6 +113,15 @@ class Workplace:
         self._namespaces.append(namespace)
         return namespace
 
+    def beside(self, adapter: Adapter) -> Workplace:
+        """Make a workplace for another adapter in the same run; whoever asks for it has to end it.
+
+        Args:
+            adapter: the other adapter, for instance the other form of the same store.
+        """
+        self._made += 1
+        return Workplace(f"{self.spec} beside {adapter.name}", adapter, self._root / f"{self._made}-beside", self._servers, self._watchdog)
+
     def open(self, namespace: Namespace, note: Callable[[Step], None] | None = None) -> Handle:
         """Open one more handle on ``namespace``."""
         name = f"handle {len(namespace.handles) + 1}"
@@ -249,6 +258,14 @@ class Case:
         where = namespace or self.namespace()
         self.workplace.close_all(where)
         return self.open(where)
+
+    def close(self, handle: Handle) -> None:
+        """Close one handle before the check ends."""
+        for where, opened in self._opened:
+            if opened is handle and handle in where.handles:
+                where.handles.remove(handle)
+        self._opened = [entry for entry in self._opened if entry[1] is not handle]
+        handle.close()
 
     def end(self) -> None:
         """Close the handles of this check and remove its namespaces."""

@@ -18,12 +18,10 @@ from typing import Any
 
 import pytest
 
-from runcert.adapters import Adapter
 from runcert.cases import Workplace
 from runcert.checks import Check, checks_of
 from runcert.description import describe_adapter
 from runcert.execution import applicable, smoke
-from runcert.faulty import faulty_stores
 from runcert.messages import HUNG, ROOT, Channel, Settings, connect
 from runcert.problems import AdapterProblem, KitProblem, UsageProblem, describe_error
 from runcert.pytest_items import PROPERTY, Certification, Planned
@@ -121,7 +119,7 @@ class Child:
         target = self._targets.get(job["spec"]) or resolve(job["spec"])[0]
         self._targets[job["spec"]] = target
         known = {check.id: check for check in checks_of(target.adapter.contract)}
-        sound = _sound_of(job["sound"]) if job["sound"] else None
+        sound = resolve(f"{job['spec']}.sound")[0].adapter if job["faulty"] else None
         wanted: list[Check] = [known[name] for name in job["checks"]]
         return [Planned(job["spec"], target.adapter, check, job["until_red"], sound) for check in wanted]
 
@@ -145,10 +143,6 @@ class Child:
         else:
             self._channel.send("result", result=certification.hung(running, hang).to_json())
         os._exit(HUNG)
-
-
-def _sound_of(name: str) -> Adapter:
-    return next(store.sound for store in faulty_stores() if store.name == name)
 
 
 class _Reporter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import secrets
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _Parameters = ParamSpec("_Parameters")
-_INTERRUPTED = 130
 
 DEPTHS = click.Choice(["quick", "standard", "exhaustive"])
 
@@ -31,6 +31,7 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
         from runcert.masking import without_passwords
         from runcert.problems import ExitCode, KitProblem, UsageProblem
 
+        stopped = _stop_as_for_interrupt()
         try:
             code = command(*args, **kwargs)
         except UsageProblem as problem:
@@ -41,13 +42,27 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
             code = ExitCode.UNDECIDED
         except KeyboardInterrupt:
             click.echo("runcert: interrupted; everything that was started is stopped", err=True)
-            code = _INTERRUPTED
+            code = 128 + (stopped[0] if stopped else signal.SIGINT)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = ExitCode.UNDECIDED
         sys.exit(int(code))
 
     return run
+
+
+def _stop_as_for_interrupt() -> list[int]:
+    """Treat the signals that ask a process to end like Ctrl-C, so that everything is cleaned up; gives those that came."""
+    stopped: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        stopped.append(number)
+        raise KeyboardInterrupt
+
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), stop)
+    return stopped
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

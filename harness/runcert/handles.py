@@ -37,7 +37,7 @@ class Step:
 
 
 class Handle:
-    """An open store.
+    """An open store; ``bound`` is how many seconds a call may take before it counts as hanging.
 
     Args:
         adapter: how it is opened.
@@ -64,7 +64,7 @@ class Handle:
         self._watchdog = watchdog
         self._loop = loop
         self._note = note
-        self._bound = adapter.claims.limits.maximum_wait.total_seconds() + _OVERTIME
+        self.bound = adapter.claims.limits.maximum_wait.total_seconds() + _OVERTIME
         self._generator = self._start(lab)
         self.store = self._first()
 
@@ -84,7 +84,7 @@ class Handle:
         started = time.monotonic()
         try:
             value = self._bounded(
-                lambda: method(*operation.arguments), lambda: operation_in_words(operation), self._bound, is_call=True
+                lambda: method(*operation.arguments), lambda: operation_in_words(operation), self.bound, is_call=True
             )
         except LoopStuck:
             return Hung(time.monotonic() - started)
@@ -94,14 +94,21 @@ class Handle:
             return Raised(translate(error, self.adapter))
         return Returned(value)
 
-    async def call_on_loop(self, operation: Operation) -> Outcome:
-        """Make one call of an asynchronous store from a task of its event loop."""
+    async def call_on_loop(self, operation: Operation, *, raise_cancelled: bool = False) -> Outcome:
+        """Make one call of an asynchronous store from a task of its event loop.
+
+        Args:
+            operation: the call.
+            raise_cancelled: True where the caller has a time-out of its own, which cancellation must reach.
+        """
         method = getattr(self.store, operation.method, None)
         if method is None:
             return Raised(Unsupported(f"the store has no method {operation.method}"))
         try:
             return Returned(await method(*operation.arguments))
         except asyncio.CancelledError:
+            if raise_cancelled:
+                raise
             return Unknown("the call was cancelled")
         except Exception as error:  # noqa: BLE001  # whatever leaves the store is what the check has to judge
             return Raised(translate(error, self.adapter))
@@ -112,17 +119,16 @@ class Handle:
         twin._watchdog = twin._note = None  # a copy of this very object
         return twin
 
-    def on_loop(self, action: Callable[[], Awaitable[_T]], description: str) -> _T:
+    def on_loop(self, action: Callable[[], Awaitable[_T]]) -> _T:
         """Wait for something on the event loop of an asynchronous store.
 
         Args:
             action: makes what is waited for.
-            description: what it is, for messages.
 
         Raises:
             LoopStuck: it had not ended after the declared maximum wait.
         """
-        value: _T = self._on_loop(action, description, self._bound)
+        value: _T = self._on_loop(action, self.bound)
         return value
 
     # -- opening and closing

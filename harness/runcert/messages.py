@@ -45,13 +45,13 @@ class Job:
         spec: how the target is resolved.
         checks: the ids of the checks.
         until_red: True to stop at the first failure.
-        sound: for a faulty store, the name of the store; a failing check is then repeated on the same store without the fault.
+        faulty: True for a faulty store: a failing check is then repeated on the same store without the fault.
     """
 
     spec: str
     checks: list[str]
     until_red: bool = False
-    sound: str = ""
+    faulty: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Give the job as plain data."""

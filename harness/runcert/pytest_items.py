@@ -103,12 +103,12 @@ class Certification:
         self.last = None
         self._started(planned)
         before = deviations()
-        result, error = self._run_on(planned.adapter, planned)
+        result, error = self._run_on(planned.spec, planned.adapter, planned)
         result = replace(result, deviations=deviations() - before)
         if result.verdict == Verdict.FAIL.value:
             self._red.add(planned.spec)
             if planned.sound is not None:
-                result = replace(result, sound=self._run_on(planned.sound, planned)[0].verdict)
+                result = replace(result, sound=self._run_on(f"{planned.spec}.sound", planned.sound, planned)[0].verdict)
         self.last = result
         return result, error
 
@@ -120,8 +120,8 @@ class Certification:
         """Say whether a check need not run, because its target is already red and that was all that was asked."""
         return planned.until_red and planned.spec in self._red
 
-    def _run_on(self, adapter: Adapter, planned: Planned) -> tuple[CheckResult, BaseException | None]:
-        workplace, depth = self.workplace(planned.spec, adapter), Depth(self.settings.depth)
+    def _run_on(self, spec: str, adapter: Adapter, planned: Planned) -> tuple[CheckResult, BaseException | None]:
+        workplace, depth = self.workplace(spec, adapter), Depth(self.settings.depth)
         return run_check(planned.check, workplace, depth, self.settings.seed, interruptible=self._interruptible)
 
     def workplace(self, spec: str, adapter: Adapter) -> Workplace:

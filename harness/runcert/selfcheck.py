@@ -118,7 +118,7 @@ def _job(store: FaultyStore, full: bool) -> Job:
         for check in checks_of(store.adapter.contract)
         if applicable(check, store.adapter) and (full or store.clause in check.clauses)
     ]
-    return Job(store.spec, checks, until_red=not full, sound=store.name)
+    return Job(store.spec, checks, until_red=not full, faulty=True)
 
 
 def _idle(stores: Sequence[FaultyStore], contract: str | None) -> tuple[str, ...]:

@@ -83,6 +83,7 @@ class _Process:
     messages: queue.Queue[dict[str, Any] | None] = field(default_factory=queue.Queue)
     channel: Channel | None = None
     connected: threading.Event = field(default_factory=threading.Event)
+    drain: threading.Thread | None = None
     output: deque[bytes] = field(default_factory=lambda: deque(maxlen=40))
 
 
@@ -276,7 +277,8 @@ class Supervisor:
         )
         process = _Process(popen, key)
         self._processes.append(process)
-        threading.Thread(target=_drain, args=(process,), daemon=True).start()
+        process.drain = threading.Thread(target=_drain, args=(process,), daemon=True)
+        process.drain.start()
         threading.Thread(target=_listen, args=(process, listener), daemon=True).start()
         return process
 
@@ -321,6 +323,10 @@ class Supervisor:
             self._kill(process)
             if process.channel is not None:
                 process.channel.close()
+            if process.drain is not None:
+                process.drain.join(timeout=1)
+            if process.popen.stdout is not None:
+                process.popen.stdout.close()
 
 
 def _listen(process: _Process, listener: Listener) -> None:

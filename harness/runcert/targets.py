@@ -158,11 +158,14 @@ def _import_problem(name: str, error: BaseException) -> UsageProblem:
 
 
 def _attribute(module: ModuleType, name: str, where: str) -> Adapter:
-    if not hasattr(module, name):
+    value: object = module
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    if value is None:
         found = [key for key, value in vars(module).items() if isinstance(value, Adapter)]
         hint = f"; it holds the adapters {', '.join(found)}" if found else "; it holds no adapter"
         raise UsageProblem(f"{where} has no attribute {name!r}{hint}")
-    return _as_adapter(getattr(module, name), f"{where}:{name}")
+    return _as_adapter(value, f"{where}:{name}")
 
 
 def _as_adapter(value: object, where: str) -> Adapter:

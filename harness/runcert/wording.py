@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import Enum
 
 from runcert_contract import Hung, Listing, Numbers, Operation, Outcome, Raised, Returned, Run, StoreError, canonical
+from runcert_contract.encoding import RawError
 
 __all__ = ["difference", "operation_in_words", "outcome_in_words", "value_in_words"]
 
@@ -63,10 +64,22 @@ def outcome_in_words(outcome: Outcome) -> str:
         return value_in_words(outcome.value)
     if isinstance(outcome, Raised):
         raw = "" if isinstance(outcome.error, StoreError) else "the raw error "
-        return shortened(f"{raw}{type(outcome.error).__name__}({str(outcome.error)!r})")
+        return shortened(f"{raw}{_name_of(outcome.error)}({_message_of(outcome.error)!r})")
     if isinstance(outcome, Hung):
         return f"no end after {outcome.seconds:.1f} s"
     return f"unknown ({outcome.reason})"
+
+
+def _name_of(error: BaseException) -> str:
+    """Give the class name of an error, also of a raw one that was written down and read again."""
+    return error.kind.rpartition(".")[2] if isinstance(error, RawError) else type(error).__name__
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as problem:  # noqa: BLE001  # somebody else's __str__
+        return f"<its message cannot be read: {type(problem).__name__}>"
 
 
 def difference(expected: Run, found: Run, numbers: Numbers = Numbers.STRICT) -> tuple[str, str] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from types import ModuleType
 
 from runcert.faulty import FaultyStore
 
@@ -16,5 +17,15 @@ __all__ = ["run_stores"]
 def run_stores() -> tuple[FaultyStore, ...]:
     """Give every faulty run store, by module and line."""
     names = sorted(info.name for info in pkgutil.iter_modules(__path__))
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    modules = [module for name in names if (module := _module(name)) is not None]
     return tuple(value for module in modules for value in vars(module).values() if isinstance(value, FaultyStore))
+
+
+def _module(name: str) -> ModuleType | None:
+    """Import one topic; None where it stands on a database and the extra ``sql`` is not installed."""
+    try:
+        return importlib.import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sqlalchemy":
+            raise
+        return None

@@ -10,33 +10,49 @@ from runcert import AsyncRunStore, Lab, RunStore, adapter
 from runcert.adapters import Adapter
 from runcert.faulty import FaultyStore
 from runcert_reference.adapters import count_memory, damage_memory, forget_memory, purge_memory
-from runcert_reference.memory import CLAIMS, AsyncMemoryRunStore, MemoryRunStore, space_of
+from runcert_reference.memory import CLAIMS, AsyncMemoryRunStore, MemoryRunStore, MemorySpace, space_of
 
-__all__ = ["faulty_async_memory", "faulty_memory", "make_faulty"]
+__all__ = ["MemoryRunStoreInLab", "faulty_async_memory", "faulty_memory", "make_faulty"]
 
 
-def faulty_memory(clause: str, source: str = "the clause", **options: Any) -> Callable[[type[MemoryRunStore]], FaultyStore]:
+class MemoryRunStoreInLab(MemoryRunStore):
+    """The reference store in memory for faults that need more than the space: a directory, a clock.
+
+    Args:
+        space: the runs of the namespace.
+        lab: what the handle is opened with.
+    """
+
+    def __init__(self, space: MemorySpace, lab: Lab) -> None:
+        super().__init__(space)
+        self._lab = lab
+
+
+def faulty_memory(
+    clause: str, source: str = "the clause", sound: type[MemoryRunStore] = MemoryRunStore, **options: Any
+) -> Callable[[type[MemoryRunStore]], FaultyStore]:
     """Make a faulty store of a subclass of the reference store in memory.
 
     Args:
         clause: the clause that has to catch it.
         source: where the fault was seen.
+        sound: the class without the fault, where it is not the reference store itself.
         options: options of the adapter that differ from the reference store's; ``None`` takes a hook away.
     """
 
     def decorate(store: type[MemoryRunStore]) -> FaultyStore:
-        return make_faulty(store, clause, source, "memory", lambda kind: _adapter(kind, options), MemoryRunStore)
+        return make_faulty(store, clause, source, "memory", lambda kind: _adapter(kind, options), sound)
 
     return decorate
 
 
 def faulty_async_memory(
-    clause: str, source: str = "the clause", **options: Any
+    clause: str, source: str = "the clause", sound: type[AsyncMemoryRunStore] = AsyncMemoryRunStore, **options: Any
 ) -> Callable[[type[AsyncMemoryRunStore]], FaultyStore]:
-    """Make a faulty store of a subclass of the asynchronous reference store in memory."""
+    """Make a faulty store of a subclass of the asynchronous reference store in memory; arguments as in :func:`faulty_memory`."""
 
     def decorate(store: type[AsyncMemoryRunStore]) -> FaultyStore:
-        return make_faulty(store, clause, source, "memory-async", lambda kind: _async_adapter(kind, options), AsyncMemoryRunStore)
+        return make_faulty(store, clause, source, "memory-async", lambda kind: _async_adapter(kind, options), sound)
 
     return decorate
 
@@ -80,7 +96,8 @@ _OPTIONS: dict[str, Any] = {
 
 def _adapter(kind: type[MemoryRunStore], options: dict[str, Any]) -> Adapter:
     def open_store(lab: Lab) -> Iterator[RunStore]:
-        store = kind(space_of(lab.namespace))
+        space = space_of(lab.namespace)
+        store = kind(space, lab) if issubclass(kind, MemoryRunStoreInLab) else kind(space)
         yield store
         store.close()
 

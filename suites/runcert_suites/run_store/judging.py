@@ -15,6 +15,8 @@ from runcert_contract import (
     Find,
     FindResumable,
     Hung,
+    Listing,
+    Namespaces,
     Operation,
     Outcome,
     Raised,
@@ -104,8 +106,24 @@ class Judge:
         return self.call(handle, CompareAndSet(expected, updated))
 
     def find_resumable(self, handle: Handle, tenant_id: str) -> Outcome:
-        """Call ``find_resumable`` and judge it; the judge has to know every run of that tenant."""
-        return self.call(handle, FindResumable(tenant_id))
+        """Call ``find_resumable`` and judge it; the judge has to know every run of that tenant.
+
+        Where namespaces are shared, what other checks left (damaged records, runs of the tenant "") is not judged.
+        """
+        operation = FindResumable(tenant_id)
+        if self.case.claims.namespaces is not Namespaces.SHARED:
+            return self.call(handle, operation)
+        outcome = handle.call(operation)
+        self.judge(operation, self._without_strangers(outcome, tenant_id))
+        return outcome
+
+    def _without_strangers(self, outcome: Outcome, tenant_id: str) -> Outcome:
+        if not isinstance(outcome, Returned) or not isinstance(outcome.value, Listing):
+            return outcome
+        listing = outcome.value
+        known = {run_id for state in self.states for run_id, _ in state.records}
+        items = [run for run in listing.items if tenant_id or getattr(run, "run_id", None) in known]
+        return Returned(Listing(items, [name for name in listing.corrupt if name in known], listing.complete))
 
     def reopen(self) -> Handle:
         """Close every handle, open one again, and judge by what was promised for that."""
@@ -149,4 +167,3 @@ class Judge:
 def _excuse(error: BaseException) -> bool:
     """Say whether an error only asks for another try, which nobody may be asked who is alone with a live backend."""
     return isinstance(error, StoreError) and (error.retryable or not error.definite)
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from runcert.cases import Case
@@ -11,7 +11,7 @@ from runcert_contract import LEGAL_MOVES, Result, ResultStatus, Run, RunStatus
 
 __all__ = ["START", "a_run", "moved", "path_to", "updated"]
 
-START = datetime(2026, 3, 4, 5, 6, 7, tzinfo=timezone.utc)
+START = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 """The instant at which runs of the suite are created; the store sets no field by itself, so any will do."""
 
 _RESULTS = {

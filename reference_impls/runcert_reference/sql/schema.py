@@ -1,0 +1,81 @@
+"""How the tables come to be: SQL written by hand for each dialect, run by Alembic revisions of one line."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, select
+
+from runcert_contract import Misconfigured
+from runcert_reference.sql.engines import engine
+from runcert_reference.sql.failures import translated
+from runcert_reference.sql.tables import SCHEMA_VERSION
+
+__all__ = ["check_schema", "latest_revision", "statements_of", "upgrade"]
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+"""Alembic's script location: ``env.py``, ``versions/`` and one folder of SQL files for each dialect."""
+
+
+def upgrade(url: URL) -> None:
+    """Create the tables, or bring them to this revision of the store, all or nothing.
+
+    Raises:
+        StoreError: the database cannot be reached or altered.
+    """
+    made = engine(url)
+    try:
+        with translated("the schema", writes=True), made.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")  # kept in the file, and not possible inside a transaction
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            _run_migrations(connection)
+            connection.exec_driver_sql("COMMIT")  # after an error the connection is closed instead, which rolls back
+    finally:
+        made.dispose()
+
+
+def _run_migrations(connection: Connection) -> None:
+    # Imported here because only migrations need it: opening a store stays fast.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.util import CommandError  # noqa: PLC0415
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", "runcert_reference.sql:migrations")
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise Misconfigured(f"the schema cannot be migrated ({error}); use the release of the store that made it") from error
+
+
+def statements_of(dialect: str, name: str) -> tuple[str, ...]:
+    """Give the statements of one SQL file; each ends with a semicolon at the end of a line.
+
+    Args:
+        dialect: the folder, for instance ``sqlite``.
+        name: the name of the file without its ending, for instance ``0001_runs``.
+    """
+    text = (MIGRATIONS / dialect / f"{name}.sql").read_text(encoding="utf-8")
+    return tuple(statement.strip() for statement in text.split(";\n") if statement.strip())
+
+
+@lru_cache(maxsize=8)
+def latest_revision(dialect: str) -> str:
+    """Give the revision that the newest SQL file of a dialect leads to: the number in front of its name."""
+    return max(file.name.partition("_")[0] for file in (MIGRATIONS / dialect).glob("*.sql"))
+
+
+def check_schema(connection: Connection) -> None:
+    """Refuse a database whose tables are missing, older or newer; nothing is created or altered.
+
+    Raises:
+        Misconfigured: the message says what was found and what to do.
+    """
+    found = connection.execute(select(SCHEMA_VERSION.c.version_num)).scalars().all()
+    wanted = latest_revision(connection.dialect.name)
+    if list(found) != [wanted]:
+        shown = ", ".join(found) or "none"
+        raise Misconfigured(
+            f"the schema is at revision {shown}, this store needs {wanted}; run the migrations, or another release of the store"
+        )

@@ -1,0 +1,320 @@
+"""RUN-ALIAS: store and caller share nothing that can be changed, at any depth."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+from runcert.cases import Case
+from runcert.checks import Violation, clause
+from runcert.handles import Handle, Step
+from runcert.wording import outcome_in_words
+from runcert_contract import (
+    AlreadyExists,
+    Capability,
+    CompareAndSet,
+    Create,
+    Find,
+    FindResumable,
+    InvalidRecord,
+    Listing,
+    Operation,
+    Outcome,
+    Result,
+    ResultStatus,
+    Returned,
+    Run,
+    RunStatus,
+)
+from runcert_suites.run_store.judging import Judge
+from runcert_suites.run_store.records import a_run, path_to, updated
+
+
+@clause("RUN-ALIAS-1")
+class NothingIsSharedWithWhatIsPassedIn:
+    """no mutable state is shared, at any depth, with what is passed in."""
+
+    def test_create(self, case: Case) -> None:
+        """Changing a run, at any depth, after it was created changes nothing that is stored."""
+        writer = _Writer(case)
+        for change in _CHANGES:
+            run = _nested_run(case)
+            writer.create(run)
+            change(run)
+            writer.find_everywhere(run.run_id)
+
+    def test_compare_and_set(self, case: Case) -> None:
+        """Changing either run of an update afterwards changes nothing that is stored."""
+        writer = _Writer(case)
+        for change in _CHANGES:
+            run = writer.running()
+            following = _with_result(updated(run, **_nested_fields()))
+            writer.accepted(CompareAndSet(run, following))
+            change(run)
+            change(following)
+            writer.find_everywhere(run.run_id)
+
+
+@clause("RUN-ALIAS-2")
+class NothingIsSharedWithWhatIsHandedOut:
+    """no mutable state is shared, at any depth, with what is handed out."""
+
+    def test_what_create_returns(self, case: Case) -> None:
+        """Changing the run that create returned changes nothing that is stored."""
+        writer = _Writer(case)
+        for change in _CHANGES:
+            run = _nested_run(case)
+            change(_returned_run(writer.create(run)))
+            writer.find_everywhere(run.run_id)
+
+    def test_what_find_returns(self, case: Case) -> None:
+        """Changing the run that find returned changes nothing that is stored, be it new or updated."""
+        writer = _Writer(case)
+        for change in _CHANGES:
+            run = _nested_run(case)
+            writer.create(run)
+            change(writer.find(run.run_id))
+            writer.find_everywhere(run.run_id)
+            following = _with_result(updated(run, context={"nested": [{"deep": ["new"]}]}))
+            writer.accepted(CompareAndSet(run, following))
+            change(writer.find(run.run_id))
+            writer.find_everywhere(run.run_id)
+
+    def test_what_find_resumable_returns(self, case: Case) -> None:
+        """Changing a listing, or a run in it, changes neither the next listing nor the run."""
+        if not case.claims.claims(Capability.ENUMERATES):
+            return
+        writer = _Writer(case)
+        for change in _CHANGES:
+            run = _nested_run(case)
+            writer.create(run)
+            listing = writer.listing(run.tenant_id)
+            for item in listing.items:
+                change(item)
+            if isinstance(listing.items, list):
+                listing.items.clear()
+            writer.listing(run.tenant_id)
+            writer.find_everywhere(run.run_id)
+
+
+@clause("RUN-ALIAS-3")
+class NothingIsSharedBetweenTwoReads:
+    """no mutable state is shared, at any depth, between two reads."""
+
+    def test_two_finds(self, case: Case) -> None:
+        """Two finds give two runs: changing one leaves the other as it is."""
+        writer = _Writer(case)
+        for change in _CHANGES:
+            run = _nested_run(case)
+            writer.create(run)
+            first, second = writer.find(run.run_id), writer.find(run.run_id)
+            change(first)
+            writer.judge_again(Find(run.run_id), second, "the run that an earlier find returned")
+
+    def test_a_find_and_a_listing(self, case: Case) -> None:
+        """A run that was found and the same run in a listing are two."""
+        if not case.claims.claims(Capability.ENUMERATES):
+            return
+        writer = _Writer(case)
+        for change in _CHANGES:
+            run = _nested_run(case)
+            writer.create(run)
+            found = writer.find(run.run_id)
+            first, second = writer.listing(run.tenant_id), writer.listing(run.tenant_id)
+            for item in first.items:
+                change(item)
+            writer.judge_again(Find(run.run_id), found, "the run that an earlier find returned")
+            writer.judge_again(FindResumable(run.tenant_id), second, "the listing that was returned next")
+
+    def test_what_create_returned_and_a_find(self, case: Case) -> None:
+        """The run that create returned and the one that find returns are two."""
+        writer = _Writer(case)
+        for change in _CHANGES:
+            run = _nested_run(case)
+            returned = _returned_run(writer.create(run))
+            found = writer.find(run.run_id)
+            change(returned)
+            writer.judge_again(Find(run.run_id), found, "the run that find returned")
+
+
+@clause("RUN-ALIAS-4")
+class RejectedWritesLeaveNothing:
+    """a rejected write leaves nothing behind."""
+
+    def test_a_stale_update_of_nested_parts(self, case: Case) -> None:
+        """What was edited in a run that find returned is not stored when the update with it is refused."""
+        writer = _Writer(case)
+        for change in _CHANGES:
+            run = writer.running()
+            stale = writer.find(run.run_id)
+            current = updated(run, stage="newer")
+            writer.accepted(CompareAndSet(run, current))
+            for base in (stale, replace(writer.find(run.run_id), version=stale.version)):
+                change(base)
+                edited = updated(base, status=RunStatus.RUNNING, stage="edited", context={"edited": [True]})
+                outcome = writer.call(CompareAndSet(base, edited))
+                if outcome != Returned(False):
+                    raise Violation("an update with a stale version to give False", outcome_in_words(outcome), "RUN-ALIAS-4")
+                writer.find_everywhere(run.run_id)
+
+    def test_a_create_on_an_id_in_use(self, case: Case) -> None:
+        """Nothing of a run whose id was taken is stored, nor what was edited in it afterwards."""
+        writer = _Writer(case)
+        for change in _CHANGES:
+            run = _nested_run(case)
+            writer.create(run)
+            rival = writer.find(run.run_id)
+            change(rival)
+            writer.refused(Create(replace(rival, stage="rival")), AlreadyExists)
+            writer.find_everywhere(run.run_id)
+            change(rival)
+            writer.find_everywhere(run.run_id)
+
+    def test_an_update_that_is_wrong_in_itself(self, case: Case) -> None:
+        """Nothing of an update that skips a version, or holds what has no JSON form, is stored."""
+        writer = _Writer(case)
+        run = writer.running()
+        found = writer.find(run.run_id)
+        _add_deep(found)
+        writer.refused(CompareAndSet(run, updated(found, version=found.version + 2)), InvalidRecord)
+        writer.find_everywhere(run.run_id)
+        wrong: Any = {"nested": [{"deep": [1, {2}]}]}
+        writer.refused(CompareAndSet(run, updated(run, input={"edited": True}, context=wrong)), InvalidRecord)
+        writer.find_everywhere(run.run_id)
+
+
+# -- runs with nested parts, and ways to change them in place
+
+
+def _nested_fields() -> dict[str, Any]:
+    return {
+        "input": {"list": [1, [2, {"deep": [3]}]], "object": {"inner": {"innermost": ["a"]}}},
+        "context": {"nested": [{"deep": ["b"]}]},
+        "external_operation_metadata": {"handle": {"parts": [1, 2]}},
+    }
+
+
+def _nested_run(case: Case) -> Run:
+    return a_run(case, **_nested_fields())
+
+
+def _with_result(run: Run) -> Run:
+    output: Any = {"rows": [{"cells": [1, 2]}]}
+    return replace(run, status=RunStatus.SUCCEEDED, result=Result(ResultStatus.SUCCEEDED, output=output))
+
+
+def _objects(run: Run) -> list[dict[str, Any]]:
+    found: list[Any] = [run.input, run.context, run.external_operation_metadata]
+    if run.result is not None and isinstance(run.result.output, dict):
+        found.append(run.result.output)
+    return found
+
+
+def _add_key(run: Run) -> None:
+    """Add a key at the top of each object."""
+    for value in _objects(run):
+        value["added"] = "by the caller"
+
+
+def _add_deep(run: Run) -> None:
+    """Change every list and object below the top of each object."""
+    waiting: list[Any] = [child for value in _objects(run) for child in value.values()]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, list):
+            waiting.extend(current)
+            current.append("added by the caller")
+        elif isinstance(current, dict):
+            waiting.extend(current.values())
+            current["added"] = "by the caller"
+
+
+def _empty(run: Run) -> None:
+    """Take everything out of each object."""
+    for value in _objects(run):
+        value.clear()
+
+
+_CHANGES = (_add_deep, _add_key, _empty)
+
+
+# -- calls whose steps show what was passed then, not what became of it
+
+
+class _Writer:
+    """Makes the calls of one check, judges them, and keeps steps and judge apart from what is changed later."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._handle = case.open()
+        self._reader = case.another(self._handle)
+        self._judge = Judge(case)
+
+    def call(self, operation: Operation) -> Outcome:
+        """Make a call on the first handle."""
+        return self._call(self._handle, operation)
+
+    def _call(self, handle: Handle, operation: Operation) -> Outcome:
+        then = deepcopy(operation)
+        outcome = handle.call(operation)
+        copied = deepcopy(outcome) if isinstance(outcome, Returned) else outcome
+        self._case.steps[-1] = Step(handle.name, then, copied)
+        self._judge.judge(then, copied)
+        return outcome
+
+    def create(self, run: Run) -> Outcome:
+        """Create a run, which has to succeed."""
+        self._case.steps.clear()
+        return self.accepted(Create(run))
+
+    def running(self) -> Run:
+        """Give a run that is stored with the status RUNNING and nested parts."""
+        run = _nested_run(self._case)
+        self.create(run)
+        for status in path_to(RunStatus.RUNNING):
+            following = updated(run, status=status)
+            self.accepted(CompareAndSet(deepcopy(run), deepcopy(following)))
+            run = following
+        return deepcopy(run)
+
+    def accepted(self, operation: Operation) -> Outcome:
+        """Make a call that has to succeed."""
+        outcome = self.call(operation)
+        self._judge.accepted(outcome, operation.method)
+        return outcome
+
+    def refused(self, operation: Operation, error: type[AlreadyExists | InvalidRecord]) -> None:
+        """Make a call that has to be refused."""
+        self._judge.refused(self.call(operation), error, operation.method)
+
+    def find(self, run_id: str) -> Run:
+        """Find a run that is there."""
+        return _returned_run(self.call(Find(run_id)))
+
+    def find_everywhere(self, run_id: str) -> None:
+        """Find a run on the same handle, which may remember it, and on a fresh one, which may not."""
+        for handle in (self._handle, self._reader):
+            self._call(handle, Find(run_id))
+
+    def listing(self, tenant_id: str) -> Listing:
+        """List the runs of a tenant."""
+        outcome = self.call(FindResumable(tenant_id))
+        if not isinstance(outcome, Returned) or not isinstance(outcome.value, Listing):
+            raise Violation("find_resumable to give a Listing", outcome_in_words(outcome))
+        return outcome.value
+
+    def judge_again(self, operation: Operation, value: object, what: str) -> None:
+        """Judge a value that an earlier call returned, now that something else was changed."""
+        try:
+            self._judge.judge(operation, Returned(value))
+        except Violation as violation:
+            raise Violation(
+                f"{what} to stay as it was when another answer was changed: {violation.expected}", violation.found
+            ) from None
+
+
+def _returned_run(outcome: Outcome) -> Run:
+    if not isinstance(outcome, Returned) or not isinstance(outcome.value, Run):
+        raise Violation("a Run", outcome_in_words(outcome))
+    return outcome.value

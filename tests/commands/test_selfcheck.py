@@ -1,0 +1,59 @@
+"""The self-check catches every faulty store, and fails when one is missed, behaves well, or is caught for another reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from runcert.faulty import FaultyStore, faulty_stores
+from runcert.selfcheck import SelfcheckReport, run_selfcheck
+from runcert.targets import resolve
+
+from .conftest import STORES, Runcert
+
+
+def test_every_faulty_store_is_caught_by_its_clause(runcert: Runcert) -> None:
+    done = runcert("selfcheck", "--seed", "1", expected=0)
+
+    assert "the kit can say no" in done.out
+    assert "missed" not in done.out
+
+
+def _checked(store: FaultyStore) -> SelfcheckReport:
+    return run_selfcheck("run-store", full=False, seed=1, processes=1, stores=[store])
+
+
+def _red() -> FaultyStore:
+    return next(store for store in faulty_stores() if store.name == "create-replaces")
+
+
+def test_a_faulty_store_is_caught() -> None:
+    report = _checked(_red())
+
+    assert ["caught"] == [row.state for row in report.rows]
+    assert "AlreadyExists" in report.rows[0].message
+
+
+@pytest.mark.parametrize(("name", "state"), [("WELL_BEHAVED", "well-behaved"), ("HARMLESS", "missed"), ("BROKEN_TWIN", "wrong-reason")])
+def test_a_store_that_is_not_caught_fails_the_self_check(name: str, state: str) -> None:
+    (target,) = resolve(f"{STORES / 'made_up_faults.py'}:{name}")
+
+    report = _checked(replace(_red(), name=name, adapter=target.adapter, spec=target.spec))
+
+    assert [state] == [row.state for row in report.rows]
+    assert 1 == report.exit_code
+
+
+def test_a_clause_without_a_faulty_store_fails_the_self_check() -> None:
+    report = _checked(_red())
+
+    assert "RUN-CREATE-1" in report.idle
+    assert 1 == report.exit_code
+
+
+def test_a_store_that_is_caught_for_another_clause_is_missed() -> None:
+    report = _checked(replace(_red(), clause="RUN-CAS-5"))
+
+    assert "caught" not in [row.state for row in report.rows]
+    assert 1 == report.exit_code

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runcert import (
+    AsyncEnumeratesRuns,
+    AsyncRunStore,
+    Bounded,
+    Capability,
+    Clock,
+    EnumeratesRuns,
+    Fault,
+    Handles,
+    Kept,
+    Lab,
+    Limits,
+    LostAny,
+    RunStore,
+    Scope,
+    Stance,
+    Undefined,
+    UsageProblem,
+    Volatile,
+    adapter,
+)
+from runcert.adapters import with_maximum_wait
+
+
+def yields_nothing_yet(lab: Lab) -> Iterator[RunStore]:
+    yield from ()
+
+
+async def yields_nothing_async(lab: Lab) -> AsyncIterator[AsyncRunStore]:
+    return
+    yield
+
+
+def returns_a_store(lab: Lab) -> object:
+    return object()
+
+
+def test_an_adapter_is_named_after_its_function_and_claims_little_by_default() -> None:
+    made = adapter(RunStore)(yields_nothing_yet)
+
+    assert (made.name, made.target, made.contract) == ("yields_nothing_yet", "yields-nothing-yet", "run-store")
+    assert (made.claims.scope, made.claims.handles, made.claims.asynchronous) == (Scope.HANDLE, Handles.PER_THREAD, False)
+    assert (made.hooks, made.options, dict(made.claims.durability)) == ({}, frozenset(), {})
+
+
+def test_an_asynchronous_function_makes_an_asynchronous_adapter_with_handles_per_task() -> None:
+    made = adapter(AsyncRunStore, target="mine")(yields_nothing_async)
+
+    assert (made.target, made.claims.asynchronous, made.claims.handles) == ("mine", True, Handles.PER_TASK)
+
+
+@pytest.mark.parametrize(("contract", "opener"), [(EnumeratesRuns, yields_nothing_yet), (AsyncEnumeratesRuns, yields_nothing_async)])
+def test_claiming_the_protocol_that_enumerates_claims_the_capability(contract: type, opener: Any) -> None:
+    assert adapter(contract)(opener).claims.claims(Capability.ENUMERATES)
+
+
+def test_what_is_said_of_a_capability_goes_before_what_the_protocol_implies() -> None:
+    made = adapter(EnumeratesRuns, capabilities={Capability.ENUMERATES: Stance.SILENT})(yields_nothing_yet)
+
+    assert made.claims.stance(Capability.ENUMERATES) is Stance.SILENT
+
+
+def test_hooks_and_options_are_those_that_are_given() -> None:
+    twin = adapter(AsyncRunStore)(yields_nothing_async)
+    made = adapter(RunStore, damage=print, outage=print, parity_with=lambda: twin)(yields_nothing_yet)
+
+    assert (set(made.hooks), made.options) == ({"damage", "outage"}, {"parity_with"})
+
+
+def test_calling_an_adapter_opens_a_handle(tmp_path: Path) -> None:
+    made = adapter(RunStore)(yields_nothing_yet)
+
+    assert list(made(Lab("n", tmp_path, Clock(tmp_path / "clock")))) == []
+
+
+def test_the_maximum_wait_can_be_replaced_without_touching_the_adapter() -> None:
+    made = adapter(RunStore, limits=Limits(text=5))(yields_nothing_yet)
+    changed = with_maximum_wait(made, timedelta(seconds=1))
+
+    assert (changed.claims.limits.maximum_wait, changed.claims.limits.text) == (timedelta(seconds=1), 5)
+    assert made.claims.limits.maximum_wait == timedelta(seconds=10)
+
+
+MISTAKES: dict[str, tuple[tuple[type, ...], Any, dict[str, Any], str]] = {
+    "claims nothing": ((), yields_nothing_yet, {}, r"claims no contract, so there is nothing to certify; write @adapter\(RunStore\)"),
+    "an unknown contract": ((dict,), yields_nothing_yet, {}, "is not a contract of this kit; it knows RunStore, EnumeratesRuns"),
+    "returns": ((RunStore,), returns_a_store, {}, "must yield the open store"),
+    "async def for a synchronous contract": ((RunStore,), yields_nothing_async, {}, "`async def` opens a store of the form AsyncRunStore"),
+    "def for an asynchronous contract": ((AsyncRunStore,), yields_nothing_yet, {}, "`def` opens a store of the form RunStore"),
+    "a limit that cannot be": ((RunStore,), yields_nothing_yet, {"limits": Limits(identifier=3)}, "at least 64 code points"),
+    "a fault that cannot be tested": ((RunStore,), yields_nothing_yet, {"durability": {Fault.POWER_LOSS: Kept()}}, "power-loss cannot be tested .* it tests: close"),
+    "bounded": ((RunStore,), yields_nothing_yet, {"durability": {Fault.CLOSE: Bounded(timedelta(1))}}, "tests kept and volatile, not bounded"),
+    "lost-any": ((RunStore,), yields_nothing_yet, {"durability": {Fault.CLOSE: LostAny()}}, "not lost-any"),
+    "undefined": ((RunStore,), yields_nothing_yet, {"durability": {Fault.CLOSE: Undefined()}}, "not undefined"),
+    "a capability that cannot be tested": (
+        (RunStore,),
+        yields_nothing_yet,
+        {"capabilities": {Capability.REPAIRS: Stance.CLAIMED}},
+        "capability repairs cannot be tested",
+    ),
+    "absent without an operation": (
+        (RunStore,),
+        yields_nothing_yet,
+        {"capabilities": {Capability.GUARDS_TERMINAL: Stance.ABSENT}},
+        "claimed or silent, never absent",
+    ),
+}
+
+
+@pytest.mark.parametrize(("contracts", "opener", "options", "message"), MISTAKES.values(), ids=list(MISTAKES))
+def test_a_mistake_in_an_adapter_is_named_with_the_adapter_and_the_way_out(
+    contracts: tuple[type, ...], opener: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageProblem, match=rf"^adapter {opener.__name__}.*{message}"):
+        adapter(*contracts, **options)(opener)
+
+
+@pytest.mark.parametrize("promise", [Kept(), Volatile()], ids=["kept", "volatile"])
+def test_the_promises_that_can_be_tested_are_taken(promise: Kept | Volatile) -> None:
+    assert adapter(RunStore, durability={Fault.CLOSE: promise})(yields_nothing_yet).claims.promise(Fault.CLOSE) == promise
+
+
+def test_a_capability_that_cannot_be_tested_may_be_left_silent() -> None:
+    made = adapter(RunStore, capabilities={Capability.REPAIRS: Stance.SILENT})(yields_nothing_yet)
+
+    assert made.claims.stance(Capability.REPAIRS) is Stance.SILENT
