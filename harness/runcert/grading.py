@@ -197,7 +197,9 @@ def _clause_verdict(introduction: Introduction, clause_id: str, results: Sequenc
     applies: Mapping[str, str | None] = introduction.description["clauses"][clause_id]
     state = None if applies["verdict"] is None else Verdict(applies["verdict"])
     expected = [name for name, clauses in introduction.checks if clause_id in clauses]
-    mine = tuple(r for r in results if clause_id in r.clauses or r.clause == clause_id)
+    order = {name: number for number, (name, _) in enumerate(introduction.checks)}  # the suite's, whichever process was first
+    found = (r for r in results if clause_id in r.clauses or r.clause == clause_id)
+    mine = tuple(sorted(found, key=lambda result: order.get(result.check, len(order))))
     verdict, reason = combine(clause_id, state, str(applies["reason"]), expected, mine)
     return ClauseVerdict(clause_id, verdict, reason, mine)
 

@@ -6,7 +6,7 @@ import asyncio
 import copy
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from runcert.adapters import Adapter
@@ -15,7 +15,7 @@ from runcert.lab import Lab
 from runcert.problems import AdapterProblem, describe_error
 from runcert.watchdog import Watchdog
 from runcert.wording import operation_in_words
-from runcert_contract import Hung, Operation, Outcome, Raised, Returned, Unknown, Unsupported
+from runcert_contract import Hung, Listing, Operation, Outcome, Raised, Result, Returned, Run, Unknown, Unsupported
 
 __all__ = ["Handle", "Step", "translate"]
 
@@ -74,7 +74,7 @@ class Handle:
         """Make one call and give its outcome; whatever the store raises is an outcome too."""
         outcome = self._call(operation)
         if self._note is not None:
-            self._note(Step(self.name, operation, outcome))
+            self._note(as_it_is_now(Step(self.name, operation, outcome)))
         return outcome
 
     def _call(self, operation: Operation) -> Outcome:
@@ -192,6 +192,32 @@ class Handle:
             return await cast("Awaitable[Any]", action())
 
         return self._loop.run(run(), seconds)
+
+
+def as_it_is_now(step: Step) -> Step:
+    """Give a step whose values no store can change any more, where it keeps what it was given or gives away what it keeps."""
+    kept = replace(step.operation, **{entry.name: _copied(getattr(step.operation, entry.name)) for entry in fields(step.operation)})
+    outcome = Returned(_copied(step.outcome.value)) if isinstance(step.outcome, Returned) else step.outcome
+    return Step(step.handle, kept, outcome)
+
+
+def _copied(value: object) -> object:
+    if isinstance(value, Listing):
+        return Listing([_copied(item) for item in value.items], list(value.corrupt), value.complete)  # type: ignore[misc]  # copies of runs are runs
+    if not isinstance(value, (Run, Result)):
+        return value
+    inner = {entry.name: getattr(value, entry.name) for entry in fields(value)}
+    changed: dict[str, Any] = {name: _copied_inner(part) for name, part in inner.items() if part and isinstance(part, (dict, list, Result))}
+    return replace(value, **changed) if changed else value
+
+
+def _copied_inner(part: object) -> object:
+    if isinstance(part, Result):
+        return _copied(part)
+    try:
+        return copy.deepcopy(part)
+    except Exception:  # noqa: BLE001  # too deep, or an object that refuses to be copied: then it is kept as it is
+        return part
 
 
 def translate(error: BaseException, adapter: Adapter) -> BaseException:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from runcert_contract import Operation, Outcome, decode, encode
+from runcert_contract import Hung, Operation, Outcome, Raised, Returned, Unknown, decode, encode
 
 __all__ = ["FORMAT", "Event", "HistoryProblem", "overlapping", "read_history", "write_history"]
 
@@ -115,7 +115,7 @@ def _event(number: int, row: object) -> Event:
     if not all(type(value) is int for value in (client, process, called, returned)) or returned < called:
         raise HistoryProblem(f"line {number}: client, process, called and returned are integers, and a return follows its call")
     try:
-        return Event(client, process, _operation(decode(operation)), decode(outcome), called, returned)  # type: ignore[arg-type]
+        return Event(client, process, _operation(decode(operation)), _outcome(decode(outcome)), called, returned)
     except ValueError as error:
         raise HistoryProblem(f"line {number}: {error}") from error
 
@@ -123,4 +123,10 @@ def _event(number: int, row: object) -> Event:
 def _operation(value: object) -> Operation:
     if not isinstance(value, Operation):
         raise ValueError(f"expected an operation, found {value!r}")  # noqa: TRY004  # a wrong line of a file, not a wrong type in code
+    return value
+
+
+def _outcome(value: object) -> Outcome:
+    if not isinstance(value, (Returned, Raised, Unknown, Hung)):
+        raise ValueError(f"expected an outcome, found {value!r}")  # noqa: TRY004  # as above
     return value

@@ -263,6 +263,7 @@ class Supervisor:
         environment |= {
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTHONUNBUFFERED": "1",
+            "HYPOTHESIS_STORAGE_DIRECTORY": os.path.join(self.settings.root, "hypothesis"),  # noqa: PTH118  # not the user's directory
             ADDRESS: str(listener.address),
             KEY: key.hex(),
             ROOT: self.settings.root,

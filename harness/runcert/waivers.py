@@ -63,7 +63,7 @@ def read_waivers(path: Path) -> tuple[Waiver, ...]:
 def _waiver(path: Path, table: dict[str, Any]) -> Waiver:
     unknown = set(table) - {"clause", "reason", "expires", "target"}
     kinds = (table.get("clause"), str), (table.get("reason"), str), (table.get("expires"), date), (table.get("target", ""), str)
-    if unknown or not all(isinstance(value, kind) for value, kind in kinds) or not table["reason"].strip():
+    if unknown or not all(type(value) is kind for value, kind in kinds) or not table["reason"].strip():
         raise UsageProblem(f"{path}: {table!r} is no waiver; {_FORM}")
     if table["clause"] not in {clause.id for clause in CATALOGUE.clauses}:
         raise UsageProblem(f"{path}: there is no clause {table['clause']!r} in this catalogue; see `runcert clauses`")

@@ -29,7 +29,7 @@ def value_in_words(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     try:
-        return shortened(repr(value))
+        return shortened(ascii(value))  # ids that only look alike have to be told apart in a report
     except Exception as error:  # noqa: BLE001  # somebody else's __repr__
         return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
 

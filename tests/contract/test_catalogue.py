@@ -76,7 +76,12 @@ def test_a_clause_is_found_by_its_id_and_a_stranger_is_not() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"id": "RUN-OTHER-1"}, {"statement": "another statement"}, {"needs": (Need.DAMAGE, Need.PURGE)}, {"strength": Strength.SHOULD}],
+    [
+        {"id": "RUN-OTHER-1"},
+        {"statement": "another statement"},
+        {"needs": (Need.DAMAGE, Need.PURGE)},
+        {"strength": Strength.SHOULD},
+    ],
     ids=lambda change: next(iter(change)),
 )
 def test_the_digest_changes_with_every_part_of_a_clause(change: dict[str, object]) -> None:

@@ -59,7 +59,11 @@ def test_nothing_is_promised_for_a_fault_that_is_not_named(fault: Fault) -> None
 
 @pytest.mark.parametrize("capability", list(Capability))
 def test_a_capability_is_silent_until_something_is_said_of_it(capability: Capability) -> None:
-    silent, absent, claimed = Claims(), Claims(capabilities={capability: Stance.ABSENT}), Claims(capabilities={capability: Stance.CLAIMED})
+    silent, absent, claimed = (
+        Claims(),
+        Claims(capabilities={capability: Stance.ABSENT}),
+        Claims(capabilities={capability: Stance.CLAIMED}),
+    )
 
     assert [Stance.SILENT, Stance.ABSENT, Stance.CLAIMED] == [c.stance(capability) for c in (silent, absent, claimed)]
     assert [False, False, True] == [c.claims(capability) for c in (silent, absent, claimed)]
@@ -81,7 +85,9 @@ def test_only_enumerates_has_an_operation_of_its_own() -> None:
         (Scope.CLUSTER, Handles.PER_TASK, True),
     ],
 )
-def test_several_clients_are_admitted_by_a_shared_handle_or_a_wider_scope(scope: Scope, handles: Handles, expected: bool) -> None:
+def test_several_clients_are_admitted_by_a_shared_handle_or_a_wider_scope(
+    scope: Scope, handles: Handles, expected: bool
+) -> None:
     assert expected is Claims(scope=scope, handles=handles).admits_several_clients
 
 
@@ -110,7 +116,13 @@ def test_every_problem_of_a_declaration_is_named_at_once() -> None:
 
 @pytest.mark.parametrize(
     "limits",
-    [Limits(), Limits(identifier=64), Limits(identifier={"run_id": 64}), Limits(accepts_up_to=10, refuses_above=10), Limits(page=1)],
+    [
+        Limits(),
+        Limits(identifier=64),
+        Limits(identifier={"run_id": 64}),
+        Limits(accepts_up_to=10, refuses_above=10),
+        Limits(page=1),
+    ],
 )
 def test_limits_that_can_be_meant_have_no_problem(limits: Limits) -> None:
     assert limits.problems() == ()
@@ -169,7 +181,9 @@ def test_a_clause_with_two_needs_says_the_first_that_is_not_met() -> None:
     assert clause.applies_to(UNMET, frozenset({"damage", "inventory"}), frozenset()) == Applies(None)
 
 
-@pytest.mark.parametrize("limits", [Limits(identifier=64), Limits(text=9), Limits(depth=9), Limits(accepts_up_to=9, refuses_above=9)])
+@pytest.mark.parametrize(
+    "limits", [Limits(identifier=64), Limits(text=9), Limits(depth=9), Limits(accepts_up_to=9, refuses_above=9)]
+)
 def test_each_declared_limit_makes_the_clause_about_limits_apply(limits: Limits) -> None:
     assert answer(Need.LIMITS, Claims(limits=limits)) == Applies(None)
 

@@ -74,12 +74,16 @@ def test_the_sign_of_zero_is_written_down_although_it_is_not_compared() -> None:
     assert encode(-0.0) == {"$float": "-0.0"}
 
 
-@pytest.mark.parametrize("value", [2**53, -(2**53), 2**53 + 1, 2**63, 10**1_000, 2**4095, 2**4096, -(10**6_000)], ids=int.bit_length)
+@pytest.mark.parametrize(
+    "value", [2**53, -(2**53), 2**53 + 1, 2**63, 10**1_000, 2**4095, 2**4096, -(10**6_000)], ids=int.bit_length
+)
 def test_integers_come_back_exactly_however_long(value: int) -> None:
     assert value == through_a_file(value)
 
 
-@pytest.mark.parametrize("value", [b"", b"\0\xff", RunStatus.RUNNING, START.astimezone(ZoneInfo("Europe/Berlin")), START.replace(tzinfo=None)])
+@pytest.mark.parametrize(
+    "value", [b"", b"\0\xff", RunStatus.RUNNING, START.astimezone(ZoneInfo("Europe/Berlin")), START.replace(tzinfo=None)]
+)
 def test_scalars_beyond_json_come_back(value: object) -> None:
     found = through_a_file(value)
 
@@ -287,7 +291,20 @@ def test_a_tag_with_the_wrong_content_is_refused(value: JsonValue) -> None:
         decode(value)
 
 
-TAGS = ["$int", "$float", "$text", "$instant", "$naive", "$bytes", "$enum", "$record", "$error", "$object", "$invalid", "$unencodable"]
+TAGS = [
+    "$int",
+    "$float",
+    "$text",
+    "$instant",
+    "$naive",
+    "$bytes",
+    "$enum",
+    "$record",
+    "$error",
+    "$object",
+    "$invalid",
+    "$unencodable",
+]
 
 
 @given(tag=st.sampled_from(TAGS), content=json_values())
@@ -313,7 +330,9 @@ JUNK = st.recursive(
         st.dates(),
         st.uuids(),
     ),
-    lambda inner: st.one_of(st.lists(inner), st.tuples(inner, inner), st.dictionaries(st.none() | st.integers() | st.text(), inner)),
+    lambda inner: st.one_of(
+        st.lists(inner), st.tuples(inner, inner), st.dictionaries(st.none() | st.integers() | st.text(), inner)
+    ),
     max_leaves=10,
 )
 

@@ -133,12 +133,24 @@ def test_size_of_an_integer_that_python_does_not_write_in_decimal_is_still_given
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(2**63 - 1, False), (2**63, True), (-(2**63), False), (-(2**63) - 1, True), ({"a": [1, {"b": 2**64}]}, True), (1e300, False), (True, False)],
+    [
+        (2**63 - 1, False),
+        (2**63, True),
+        (-(2**63), False),
+        (-(2**63) - 1, True),
+        ({"a": [1, {"b": 2**64}]}, True),
+        (1e300, False),
+        (True, False),
+    ],
 )
 def test_integers_outside_64_bits_are_noticed_at_any_place(value: JsonValue, expected: bool) -> None:
     assert expected is holds_large_integer(value)
 
 
-@pytest.mark.parametrize(("value", "text"), [(7, "7"), ("a", "'a'"), (2**256, "an integer of 257 bits"), (-(2**20_000), "an integer of 20001 bits")], ids=["7", "a", "256", "20000"])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(7, "7"), ("a", "'a'"), (2**256, "an integer of 257 bits"), (-(2**20_000), "an integer of 20001 bits")],
+    ids=["7", "a", "256", "20000"],
+)
 def test_values_are_shown_in_messages_without_writing_endless_digits(value: object, text: str) -> None:
     assert text == shown(value)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.records import START, a_run, following, instants, nested, runs
+from tests.records import START, a_run, changed, following, instants, nested, runs
 
 import runcert_contract
 from runcert_contract import (
@@ -182,7 +182,13 @@ def test_an_odd_identifier_may_be_kept_where_no_length_is_declared(value: str) -
 
 @pytest.mark.parametrize(
     ("value", "problem"),
-    [(None, "expected a str, found NoneType"), (7, "found int"), (b"a", "found bytes"), ("\ud800", "lone surrogate"), ("x" * 71, "this store keeps 70")],
+    [
+        (None, "expected a str, found NoneType"),
+        (7, "found int"),
+        (b"a", "found bytes"),
+        ("\ud800", "lone surrogate"),
+        ("x" * 71, "this store keeps 70"),
+    ],
 )
 def test_what_cannot_be_an_identifier_is_refused_with_the_name_of_the_field(value: object, problem: str) -> None:
     with pytest.raises(InvalidIdentifier, match=rf"^owner: .*{problem}"):
@@ -211,13 +217,13 @@ def test_every_run_of_the_domain_is_accepted(run: Run) -> None:
 @pytest.mark.parametrize("value", [7, "\ud800"])
 def test_every_identifier_of_a_run_is_looked_at(name: str, value: object) -> None:
     with pytest.raises(InvalidIdentifier, match=name):
-        check_run(replace(a_run(), **{name: value}), ANY)
+        check_run(changed(a_run(), **{name: value}), ANY)
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS)
 def test_an_identifier_that_every_run_has_is_never_null(name: str) -> None:
     with pytest.raises(InvalidIdentifier, match=name):
-        check_run(replace(a_run(), **{name: None}), ANY)
+        check_run(changed(a_run(), **{name: None}), ANY)
 
 
 NAIVE = datetime(2026, 1, 2)  # noqa: DTZ001  # naive is the point
@@ -249,10 +255,12 @@ RECORD_PROBLEMS: list[tuple[str, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "problem"), RECORD_PROBLEMS, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "value", "problem"), RECORD_PROBLEMS, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_a_value_outside_the_domain_is_refused_with_run_and_field(name: str, value: object, problem: str) -> None:
     with pytest.raises(InvalidRecord, match=f"^run 'run-1': {problem}"):
-        check_run(replace(a_run(), **{name: value}), ANY)
+        check_run(changed(a_run(), **{name: value}), ANY)
 
 
 @pytest.mark.parametrize(
@@ -270,10 +278,10 @@ def test_a_value_outside_the_domain_is_refused_with_run_and_field(name: str, val
     ids=str,
 )
 def test_u0000_is_refused_everywhere_by_a_store_that_keeps_none(change: dict[str, Any]) -> None:
-    check_run(replace(a_run(), **change), ANY)
+    check_run(changed(a_run(), **change), ANY)
 
     with pytest.raises(InvalidRecord, match="text=no-nul"):
-        check_run(replace(a_run(), **change), Claims(text=Text.NO_NUL))
+        check_run(changed(a_run(), **change), Claims(text=Text.NO_NUL))
 
 
 def test_u0000_in_an_identifier_is_not_forbidden_by_text_no_nul() -> None:
@@ -298,7 +306,7 @@ def test_a_value_over_a_declared_limit_is_too_large(change: dict[str, Any], prob
     claims = Claims(limits=Limits(text=3, depth=2))
 
     with pytest.raises(TooLarge, match=f"^run 'run-1': {problem}"):
-        check_run(replace(a_run(), **change), claims)
+        check_run(changed(a_run(), **change), claims)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +315,7 @@ def test_a_value_over_a_declared_limit_is_too_large(change: dict[str, Any], prob
     ids=str,
 )
 def test_a_value_at_a_declared_limit_is_accepted(change: dict[str, Any]) -> None:
-    check_run(replace(a_run(), **change), Claims(limits=Limits(text=3, depth=2)))
+    check_run(changed(a_run(), **change), Claims(limits=Limits(text=3, depth=2)))
 
 
 def test_the_size_of_a_record_is_that_of_its_canonical_json() -> None:
@@ -320,7 +328,10 @@ def test_the_size_of_a_record_is_that_of_its_canonical_json() -> None:
 
 
 def test_the_json_form_of_a_run_holds_every_field_as_plain_json() -> None:
-    run = a_run(result=Result(ResultStatus.FAILED, "c", "m", [1], RetryDisposition.NEVER), due_at=START.astimezone(timezone(timedelta(hours=2))))
+    run = a_run(
+        result=Result(ResultStatus.FAILED, "c", "m", [1], RetryDisposition.NEVER),
+        due_at=START.astimezone(timezone(timedelta(hours=2))),
+    )
     form = as_json(run)
 
     assert {entry.name for entry in fields(run)} == set(form)
@@ -361,7 +372,7 @@ def test_an_update_keeps_every_field_of_the_identity(name: str) -> None:
     other = START + timedelta(microseconds=1) if name == "created_at" else "other"
 
     with pytest.raises(InvalidRecord, match=f"{name} is part of the identity"):
-        check_update(a_run(), replace(a_run(version=1), **{name: other}), ANY)
+        check_update(a_run(), changed(a_run(version=1), **{name: other}), ANY)
 
 
 def test_the_same_instant_in_another_zone_is_the_same_identity() -> None:
@@ -391,9 +402,11 @@ ODD = {"owner": 7}
     ],
     ids=["identifier", "record", "version", "size"],
 )
-def test_refusals_of_a_new_run_come_in_the_order_identifier_record_size(change: dict[str, Any], error: type[StoreError]) -> None:
+def test_refusals_of_a_new_run_come_in_the_order_identifier_record_size(
+    change: dict[str, Any], error: type[StoreError]
+) -> None:
     with pytest.raises(error) as refusal:
-        check_new_run(replace(a_run(), **change), LIMITED)
+        check_new_run(changed(a_run(), **change), LIMITED)
 
     assert error is type(refusal.value)
 
@@ -415,7 +428,7 @@ def test_refusals_of_an_update_come_in_that_order_over_both_arguments(
     expected: dict[str, Any], updated: dict[str, Any], error: type[StoreError]
 ) -> None:
     with pytest.raises(error) as refusal:
-        check_update(replace(a_run(), **expected), replace(a_run(), **({"version": 1} | updated)), LIMITED)
+        check_update(changed(a_run(), **expected), changed(a_run(), **({"version": 1} | updated)), LIMITED)
 
     assert error is type(refusal.value)
 

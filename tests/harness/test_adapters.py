@@ -36,8 +36,9 @@ def yields_nothing_yet(lab: Lab) -> Iterator[RunStore]:
 
 
 async def yields_nothing_async(lab: Lab) -> AsyncIterator[AsyncRunStore]:
-    return
-    yield
+    stores: list[Any] = []
+    for store in stores:
+        yield store
 
 
 def returns_a_store(lab: Lab) -> object:
@@ -58,7 +59,9 @@ def test_an_asynchronous_function_makes_an_asynchronous_adapter_with_handles_per
     assert (made.target, made.claims.asynchronous, made.claims.handles) == ("mine", True, Handles.PER_TASK)
 
 
-@pytest.mark.parametrize(("contract", "opener"), [(EnumeratesRuns, yields_nothing_yet), (AsyncEnumeratesRuns, yields_nothing_async)])
+@pytest.mark.parametrize(
+    ("contract", "opener"), [(EnumeratesRuns, yields_nothing_yet), (AsyncEnumeratesRuns, yields_nothing_async)]
+)
 def test_claiming_the_protocol_that_enumerates_claims_the_capability(contract: type, opener: Any) -> None:
     assert adapter(contract)(opener).claims.claims(Capability.ENUMERATES)
 
@@ -73,7 +76,8 @@ def test_hooks_and_options_are_those_that_are_given() -> None:
     twin = adapter(AsyncRunStore)(yields_nothing_async)
     made = adapter(RunStore, damage=print, outage=print, parity_with=lambda: twin)(yields_nothing_yet)
 
-    assert (set(made.hooks), made.options) == ({"damage", "outage"}, {"parity_with"})
+    assert set(made.hooks) == {"damage", "outage"}
+    assert made.options == frozenset({"parity_with"})
 
 
 def test_calling_an_adapter_opens_a_handle(tmp_path: Path) -> None:
@@ -91,14 +95,39 @@ def test_the_maximum_wait_can_be_replaced_without_touching_the_adapter() -> None
 
 
 MISTAKES: dict[str, tuple[tuple[type, ...], Any, dict[str, Any], str]] = {
-    "claims nothing": ((), yields_nothing_yet, {}, r"claims no contract, so there is nothing to certify; write @adapter\(RunStore\)"),
-    "an unknown contract": ((dict,), yields_nothing_yet, {}, "is not a contract of this kit; it knows RunStore, EnumeratesRuns"),
+    "claims nothing": (
+        (),
+        yields_nothing_yet,
+        {},
+        r"claims no contract, so there is nothing to certify; write @adapter\(RunStore\)",
+    ),
+    "an unknown contract": (
+        (dict,),
+        yields_nothing_yet,
+        {},
+        "is not a contract of this kit; it knows RunStore, EnumeratesRuns",
+    ),
     "returns": ((RunStore,), returns_a_store, {}, "must yield the open store"),
-    "async def for a synchronous contract": ((RunStore,), yields_nothing_async, {}, "`async def` opens a store of the form AsyncRunStore"),
+    "async def for a synchronous contract": (
+        (RunStore,),
+        yields_nothing_async,
+        {},
+        "`async def` opens a store of the form AsyncRunStore",
+    ),
     "def for an asynchronous contract": ((AsyncRunStore,), yields_nothing_yet, {}, "`def` opens a store of the form RunStore"),
     "a limit that cannot be": ((RunStore,), yields_nothing_yet, {"limits": Limits(identifier=3)}, "at least 64 code points"),
-    "a fault that cannot be tested": ((RunStore,), yields_nothing_yet, {"durability": {Fault.POWER_LOSS: Kept()}}, "power-loss cannot be tested .* it tests: close"),
-    "bounded": ((RunStore,), yields_nothing_yet, {"durability": {Fault.CLOSE: Bounded(timedelta(1))}}, "tests kept and volatile, not bounded"),
+    "a fault that cannot be tested": (
+        (RunStore,),
+        yields_nothing_yet,
+        {"durability": {Fault.POWER_LOSS: Kept()}},
+        "power-loss cannot be tested .*it tests: close",
+    ),
+    "bounded": (
+        (RunStore,),
+        yields_nothing_yet,
+        {"durability": {Fault.CLOSE: Bounded(timedelta(1))}},
+        "tests kept and volatile, not bounded",
+    ),
     "lost-any": ((RunStore,), yields_nothing_yet, {"durability": {Fault.CLOSE: LostAny()}}, "not lost-any"),
     "undefined": ((RunStore,), yields_nothing_yet, {"durability": {Fault.CLOSE: Undefined()}}, "not undefined"),
     "a capability that cannot be tested": (

@@ -15,7 +15,9 @@ from runcert_contract import Find, FindResumable, Operation, Raised, Returned, c
 
 def events(most: int = 5) -> st.SearchStrategy[list[Event]]:
     made = st.builds(
-        lambda client, operation, outcome, called, length: Event(client, client + 100, operation, outcome, called, called + length),
+        lambda client, operation, outcome, called, length: Event(
+            client, client + 100, operation, outcome, called, called + length
+        ),
         st.integers(0, 5),
         operations(),
         outcomes(),

@@ -33,7 +33,16 @@ def test_the_password_of_a_url_of_any_form_is_replaced(text: str, expected: str)
 
 @pytest.mark.parametrize(
     "text",
-    ["", "user@host", "a:b@c", "pg://host:5432/db", "pg://user@host/db", "stores.py:attribute", "package.module:name", "12:30:45 @ noon"],
+    [
+        "",
+        "user@host",
+        "a:b@c",
+        "pg://host:5432/db",
+        "pg://user@host/db",
+        "stores.py:attribute",
+        "package.module:name",
+        "12:30:45 @ noon",
+    ],
 )
 def test_text_without_a_password_stays_as_it_is(text: str) -> None:
     assert text == without_passwords(text)

@@ -89,7 +89,7 @@ class CreateHandsOutTheLiveRun(_KeepsObjects):
 
 
 @faulty_memory("RUN-ALIAS-2", source="C3 walt-id/waltid-identity#2236: shallow copies")
-class FindHandsOutAShallowCopy(_KeepsObjects):
+class FindHandsOutShallowCopies(_KeepsObjects):
     """What find returns is a copy at the top, whose inner parts are the store's own."""
 
     def find(self, run_id: str) -> Run | None:
@@ -180,7 +180,7 @@ class PartsAreWrittenBeforeTheCheck(MemoryRunStore):
 
 
 @faulty_memory("RUN-ALIAS-4", source="C3 twin: a refused create")
-class ARefusedCreateLeavesItsInput(MemoryRunStore):
+class RefusedCreatesLeaveTheirInput(MemoryRunStore):
     """create on an id in use is refused, and the input of the refused run is stored."""
 
     def create(self, run: Run) -> Run:
@@ -193,7 +193,7 @@ class ARefusedCreateLeavesItsInput(MemoryRunStore):
 
 
 @faulty_memory("RUN-ALIAS-4", source="C3 twin: an update that is wrong in itself")
-class AWrongUpdateLeavesItsInput(MemoryRunStore):
+class WrongUpdatesLeaveTheirInput(MemoryRunStore):
     """An update whose context has no JSON form is refused after its input was stored."""
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:

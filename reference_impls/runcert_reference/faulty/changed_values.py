@@ -60,7 +60,7 @@ class CoercesWhatIsGiven(MemoryRunStore):
     def coerced(self, run: Run) -> Run:
         raise NotImplementedError
 
-    def _coerced(self, run: Run) -> Run:
+    def _coerced(self, run: Any) -> Any:
         if not isinstance(run, Run):
             return run
         coerced = self.coerced(run)

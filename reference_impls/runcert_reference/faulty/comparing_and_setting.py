@@ -450,6 +450,10 @@ class DigestsAreCompared(_Updating):
         if super().compare_and_set(expected, updated):
             return True
         stored = self._stored(expected.run_id)
-        if stored is None or stored.status.terminal or canonical(replace(stored, version=0)) != canonical(replace(expected, version=0)):
+        if (
+            stored is None
+            or stored.status.terminal
+            or canonical(replace(stored, version=0)) != canonical(replace(expected, version=0))
+        ):
             return False
         return self._force(updated)

@@ -35,6 +35,11 @@ def _let_others_in() -> None:
     time.sleep(0)
 
 
+def _round_trip() -> None:
+    """Wait as long as a write to a disk or a server takes."""
+    time.sleep(0.0003)
+
+
 # -- create
 
 
@@ -220,6 +225,22 @@ class UpdateIsRefusedWhileOthersTry(MemoryRunStore):
                 self._trying[expected.run_id] -= 1
 
 
+@faulty_memory("RUN-CAS-6", source="the clause: nobody wins")
+class NobodyWinsAVersion(MemoryRunStore):
+    """Once two callers have tried one version of a run, compare_and_set gives every one of them False."""
+
+    _tried: Counter[tuple[str, int]] = Counter()
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        key = (expected.run_id, expected.version)
+        self._tried[key] += 1
+        _let_others_in()
+        if self._tried[key] > 1:
+            deviates()
+            return False
+        return super().compare_and_set(expected, updated)
+
+
 # -- what is said under contention
 
 
@@ -314,7 +335,7 @@ class WritesFirstAndTakesBack(MemoryRunStore):
             if before is not None and before.version != expected.version:
                 deviates()
                 self._put(updated)
-                _let_others_in()
+                _round_trip()
                 self._space.entries[expected.run_id] = before
             return super().compare_and_set(expected, updated)
 
@@ -332,7 +353,7 @@ class CreateShowsTheLoser(MemoryRunStore):
             if before is not None:
                 deviates()
                 self._put(run)
-                _let_others_in()
+                _round_trip()
                 self._space.entries[run.run_id] = before
             return super().create(run)
 
@@ -343,24 +364,32 @@ class CreateShowsTheLoser(MemoryRunStore):
 # -- calls that do not end
 
 
-@faulty_memory("RUN-BOUND-1", source="the clause: two locks in two orders", limits=_IMPATIENT)
-class TwoLocksInTwoOrders(MemoryRunStore):
-    """create takes the lock of the table and then that of the index, compare_and_set the other way round."""
+_locks: dict[str, tuple[threading.Lock, threading.Lock]] = {}
 
-    _table = threading.Lock()
-    _index = threading.Lock()
+
+class _TwoLocks(MemoryRunStoreInLab):
+    """The store without the fault: one order for everybody."""
+
+    def __init__(self, space: MemorySpace, lab: Lab) -> None:
+        super().__init__(space, lab)
+        self._table, self._index = _locks.setdefault(lab.namespace, (threading.Lock(), threading.Lock()))
 
     def create(self, run: Run) -> Run:
         with self._table:
             _let_others_in()
-            if self._index.locked():
-                deviates()
             with self._index:
                 return super().create(run)
+
+
+@faulty_memory("RUN-BOUND-1", source="the clause: two locks in two orders", sound=_TwoLocks, limits=_IMPATIENT)
+class TwoLocksInTwoOrders(_TwoLocks):
+    """create takes the lock of the table and then that of the index, compare_and_set the other way round."""
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         with self._index:
             _let_others_in()
+            if self._table.locked():
+                deviates()
             with self._table:
                 return super().compare_and_set(expected, updated)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from runcert import Adapter, Lab, RunStore, adapter
 from runcert.faulty import FaultyStore, deviates
-from runcert_contract import AlreadyExists, CorruptRecord, Run, TooLarge
+from runcert_contract import AlreadyExists, Closed, CorruptRecord, Run, TooLarge
 from runcert_reference.adapters import count_memory, damage_memory, forget_memory
 from runcert_reference.faulty.over_memory import MemoryRunStoreInLab, faulty_memory, make_faulty
 from runcert_reference.memory import CLAIMS, MemoryRunStore, space_of
@@ -168,9 +168,9 @@ class ErrorsShowTheAddress(MemoryRunStoreWithPassword):
     def _check_open(self) -> None:
         try:
             super()._check_open()
-        except Exception as error:
+        except Closed:
             deviates()
-            raise type(error)(f"{self._address} was closed; open another handle") from None
+            raise Closed(f"{self._address} was closed; open another handle") from None
 
 
 def _everything(run: Run) -> dict[str, object]:

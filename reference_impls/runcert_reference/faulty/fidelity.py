@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from runcert.faulty import deviates
@@ -21,7 +21,8 @@ class NullsAreDropped(ChangesWhatIsStored):
 
     def stored_form(self, run: Run) -> Run:
         return with_values(
-            run, lambda value: {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
+            run,
+            lambda value: {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value,
         )
 
 
@@ -126,7 +127,7 @@ class OffsetsAreDropped(ChangesWhatIsStored):
     """The offset of an instant is dropped, and the clock time is read back as UTC."""
 
     def stored_form(self, run: Run) -> Run:
-        return _with_instants(run, lambda instant: instant.replace(tzinfo=timezone.utc))
+        return _with_instants(run, lambda instant: instant.replace(tzinfo=UTC))
 
 
 @faulty_memory("RUN-FIDELITY-4", source="K6 twin: naive instants come back")
@@ -135,7 +136,7 @@ class InstantsComeBackNaive(MemoryRunStore):
 
     def _read(self, run_id: str) -> Run:
         deviates()
-        return _with_instants(super()._read(run_id), lambda instant: instant.astimezone(timezone.utc).replace(tzinfo=None))
+        return _with_instants(super()._read(run_id), lambda instant: instant.astimezone(UTC).replace(tzinfo=None))
 
 
 @faulty_memory("RUN-FIDELITY-4", source="K6 twin: a precision that was not declared")
@@ -147,19 +148,19 @@ class MicrosecondsAreLost(ChangesWhatIsStored):
 
 
 @faulty_memory("RUN-FIDELITY-4", source="K6 twin: clocks that are set back")
-class TheSecondHourOfAFoldIsTheFirst(ChangesWhatIsStored):
+class FoldedHoursBecomeOne(ChangesWhatIsStored):
     """Of the two hours with one name, when clocks are set back, the first is stored for both."""
 
     def stored_form(self, run: Run) -> Run:
-        return _with_instants(run, lambda instant: instant.replace(fold=0).astimezone(timezone.utc))
+        return _with_instants(run, lambda instant: instant.replace(fold=0).astimezone(UTC))
 
 
 @faulty_memory("RUN-FIDELITY-4", source="the clause: the ends of the range")
-class InstantsEndIn2262(ChangesWhatIsStored):
+class InstantsEndEarly(ChangesWhatIsStored):
     """Instants are kept as nanoseconds in 64 bits; later ones come back as the last that fits."""
 
     def stored_form(self, run: Run) -> Run:
-        last = datetime(2262, 4, 11, tzinfo=timezone.utc)
+        last = datetime(2262, 4, 11, tzinfo=UTC)
         return _with_instants(run, lambda instant: min(instant, last))
 
 
@@ -194,7 +195,7 @@ class NullsAreNotWritten(MemoryRunStore):
 
 
 @faulty_memory("RUN-FIDELITY-6", source="K7 kvesteri/sqlalchemy-utils#164")
-class RecordsAreCutAt65535Bytes(MemoryRunStore):
+class LongRecordsAreCut(MemoryRunStore):
     """What is stored is cut after 65,535 bytes, without an error."""
 
     def _put(self, run: Run) -> None:

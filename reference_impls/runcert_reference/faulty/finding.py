@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from runcert.faulty import deviates
 from runcert_contract import NotFound, Run
@@ -56,7 +56,7 @@ class FindMakesUpRuns(MemoryRunStore):
         found = super().find(run_id)
         if found is None:
             deviates()
-            epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+            epoch = datetime(1970, 1, 1, tzinfo=UTC)
             return Run(run_id, "tenant", "action", "proposal", "key", epoch, epoch)
         return found
 

@@ -145,7 +145,9 @@ class TenantsAreCut(MemoryRunStore):
     """find_resumable compares tenants by their first 128 characters."""
 
     def _entries_of(self, tenant_id: str) -> list[tuple[str, Entry]]:
-        found = [pair for pair in self._space.entries.items() if pair[1].tenant_id[:128] == tenant_id[:128] and not pair[1].terminal]
+        found = [
+            pair for pair in self._space.entries.items() if pair[1].tenant_id[:128] == tenant_id[:128] and not pair[1].terminal
+        ]
         if len(found) > len(super()._entries_of(tenant_id)):
             deviates()
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from runcert.faulty import deviates
@@ -52,14 +52,16 @@ class KeysBecomeTexts(CoercesWhatIsGiven):
     """Keys that are no texts are turned into texts, as json.dumps does."""
 
     def coerced(self, run: Run) -> Run:
-        return with_values(run, lambda value: {str(key): item for key, item in value.items()} if isinstance(value, dict) else value)
+        return with_values(
+            run, lambda value: {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
+        )
 
 
 @faulty_memory("RUN-INPUT-1", source="the clause: lone surrogates")
 class SurrogatesBecomeQuestionMarks(CoercesWhatIsGiven):
     """What cannot be encoded as UTF-8 is replaced."""
 
-    def coerced(self, run: Run) -> Run:
+    def coerced(self, run: Any) -> Any:
         if not isinstance(run.stage, str) or not isinstance(run.failure_reason, str):
             return run
         return with_texts(run, lambda text: text.encode("utf-8", "replace").decode("utf-8"))
@@ -74,7 +76,7 @@ class NaiveInstantsBecomeUtc(CoercesWhatIsGiven):
         for name in ("created_at", "updated_at", "due_at"):
             value = getattr(run, name)
             if isinstance(value, datetime) and value.tzinfo is None:
-                aware[name] = value.replace(tzinfo=timezone.utc)
+                aware[name] = value.replace(tzinfo=UTC)
         return replace(run, **aware)
 
 
@@ -101,7 +103,7 @@ class StatusesByName(CoercesWhatIsGiven):
 class InvalidRunsAreStoredFirst(MemoryRunStore):
     """create stores the run and then refuses it."""
 
-    def create(self, run: Run) -> Run:
+    def create(self, run: Any) -> Run:
         try:
             return super().create(run)
         except InvalidRecord:
@@ -115,7 +117,7 @@ class InvalidRunsAreStoredFirst(MemoryRunStore):
 class NothingIsFoundUnderWhatIsNoText(MemoryRunStore):
     """find answers None for what is no text, as if it had looked."""
 
-    def find(self, run_id: str) -> Run | None:
+    def find(self, run_id: Any) -> Run | None:
         if not isinstance(run_id, str):
             deviates()
             return None
@@ -140,10 +142,12 @@ class UpdatesAreNotChecked(MemoryRunStore):
 class StateIsLookedAtFirst(MemoryRunStore):
     """create says that the id is taken before it looks at the run."""
 
-    def create(self, run: Run) -> Run:
+    def create(self, run: Any) -> Run:
         if isinstance(run, Run) and run.run_id in self._space.entries:
             deviates()
-            return super().create(replace(run, version=0, status=RunStatus.REQUESTED, input={}, due_at=None, owner=None, stage=""))
+            return super().create(
+                replace(run, version=0, status=RunStatus.REQUESTED, input={}, due_at=None, owner=None, stage="")
+            )
         return super().create(run)
 
 
@@ -167,7 +171,8 @@ class SizesAreCheckedFirst(MemoryRunStore):
     """A text over its limit is refused as such before identifiers and values are looked at."""
 
     def create(self, run: Run) -> Run:
-        if isinstance(run, Run) and isinstance(run.stage, str) and len(run.stage) > _LONGEST_TEXT:
+        stage: object = getattr(run, "stage", None)
+        if isinstance(stage, str) and len(stage) > _LONGEST_TEXT:
             deviates()
             raise TooLarge(f"run {run.run_id!r}: the stage is too long")
         return super().create(run)
@@ -190,7 +195,7 @@ class RecordsAreCheckedBeforeIdentifiers(MemoryRunStore):
 class LongTextsAreCut(CoercesWhatIsGiven):
     """A text over the limit is cut to it, without a word."""
 
-    def coerced(self, run: Run) -> Run:
+    def coerced(self, run: Any) -> Any:
         return replace(run, stage=run.stage[:_LONGEST_TEXT]) if isinstance(run.stage, str) else run
 
 
@@ -208,14 +213,14 @@ class LargeRunsAreStoredAndRefused(MemoryRunStore):
 
 
 @faulty_memory("RUN-INPUT-3", source="K1 osbuild/osbuild-composer#4779: the result cannot be written at the end of the job")
-class ALargeResultBlocksCompletion(MemoryRunStore):
+class LargeResultsBlockCompletion(MemoryRunStore):
     """A completion that was too large takes the version, so that no smaller one is accepted."""
 
     def __init__(self, space: MemorySpace) -> None:
         super().__init__(space)
         self._taken: set[tuple[str, int]] = set()
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+    def compare_and_set(self, expected: Any, updated: Run) -> bool:
         if isinstance(expected, Run) and (expected.run_id, expected.version) in self._taken:
             deviates()
             return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from runcert.faulty import deviates
@@ -185,7 +185,7 @@ class DamageIsFilledWithDefaults(MemoryRunStore):
 
     def find_resumable(self, tenant_id: str) -> Listing:
         listing = super().find_resumable(tenant_id)
-        epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+        epoch = datetime(1970, 1, 1, tzinfo=UTC)
         filled = [Run(run_id, tenant_id, "", "", "", epoch, epoch) for run_id in listing.corrupt]
         if filled:
             deviates()

@@ -7,9 +7,9 @@ from typing import ClassVar
 from runcert import Lab
 from runcert.faulty import deviates
 from runcert_contract import AlreadyExists, Listing, Run
-from runcert_reference import memory
+from runcert_reference.adapters import forget_memory
 from runcert_reference.faulty.over_memory import MemoryRunStoreInLab, faulty_memory
-from runcert_reference.memory import MemoryRunStore, MemorySpace, space_of
+from runcert_reference.memory import MemoryRunStore, MemorySpace
 
 _seen: dict[str, MemorySpace] = {}
 
@@ -85,15 +85,22 @@ class UsedIdsAreShared(_Neighbours):
         return super().create(run)
 
 
+_scanned: dict[str, MemorySpace] = {}
+
+
 def _forget_by_prefix(lab: Lab) -> None:
-    """Remove every namespace whose name begins with this one's, as a scan for ``prefix*`` does."""
-    for name in [name for name in memory._spaces if name.startswith(lab.namespace)]:  # noqa: SLF001  # the fault is exactly this
-        if name != lab.namespace:
+    """Empty every namespace whose name begins with this one's, as a scan for ``prefix*`` does, then remove this one."""
+    for name, space in _scanned.items():
+        if name.startswith(lab.namespace) and name != lab.namespace and space.entries:
             deviates()
-        space_of(name).entries.clear()
-    memory.forget(lab.namespace)
+            space.entries.clear()
+    forget_memory(lab)
 
 
 @faulty_memory("RUN-NAMESPACE-1", source="the clause: disposing by prefix", dispose=_forget_by_prefix)
-class DisposingTakesLongerNamesAlong(_Neighbours):
+class DisposingTakesLongerNamesAlong(MemoryRunStoreInLab):
     """removing a namespace removes every other whose name begins with its name."""
+
+    def __init__(self, space: MemorySpace, lab: Lab) -> None:
+        super().__init__(space, lab)
+        _scanned[lab.namespace] = space

@@ -136,7 +136,9 @@ class RefusedCreatesAreListed(MemoryRunStore):
 
     def find_resumable(self, tenant_id: str) -> Listing:
         listing = super().find_resumable(tenant_id)
-        strangers = [self._read(run_id) for run_id, tenant in self._lost if tenant == tenant_id and run_id in self._space.entries]
+        strangers = [
+            self._read(run_id) for run_id, tenant in self._lost if tenant == tenant_id and run_id in self._space.entries
+        ]
         if strangers:
             deviates()
         return Listing([*listing.items, *strangers], listing.corrupt, listing.complete)

@@ -10,21 +10,13 @@ from runcert_reference.faulty.over_memory import faulty_memory
 from runcert_reference.memory import MemoryRunStore, MemorySpace
 
 
-@faulty_memory("RUN-RESUMABLE-1", source="D7 twin: an index that is rebuilt from the wrong column")
-class IndexForgetsUnchangedRuns(MemoryRunStore):
-    """A handle that is opened builds its index anew, without the runs whose last update changed nothing but the version."""
-
-    _unchanged: set[str] = set()
+@faulty_memory("RUN-RESUMABLE-1", source="D7 twin: an index that is rebuilt from the wrong rows")
+class IndexForgetsUpdatedRuns(MemoryRunStore):
+    """A handle that is opened builds its index anew, without the runs that were updated by then."""
 
     def __init__(self, space: MemorySpace) -> None:
         super().__init__(space)
-        self._forgotten = set(self._unchanged)
-
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        written = super().compare_and_set(expected, updated)
-        if written and expected.updated_at == updated.updated_at:
-            self._unchanged.add(updated.run_id)
-        return written
+        self._forgotten = {run_id for run_id, entry in space.entries.items() if entry.version >= 1}
 
     def find_resumable(self, tenant_id: str) -> Listing:
         listing = super().find_resumable(tenant_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, false, func, insert, select, true, update
+from sqlalchemy import Connection, Row, bindparam, false, func, insert, select, true, update
 
 from runcert_contract import CorruptRecord, Listing, Run
 from runcert_reference.records import read_record, write_record
@@ -20,14 +20,9 @@ LARGEST_VERSION = 2**63 - 1
 """The largest version that the column holds."""
 
 _INSERT = insert(RUNS)
-
-
-def _stored_runs() -> Select[Any]:
-    return select(RUNS.c.run_id, RUNS.c.tenant_id, RUNS.c.version, RUNS.c.payload).where(RUNS.c.retired == false())
-
-
-_FIND = _stored_runs().where(RUNS.c.run_id == bindparam("wanted"))
-_RESUMABLE = _stored_runs().where(RUNS.c.tenant_id == bindparam("wanted"), RUNS.c.terminal == false())
+_STORED = select(RUNS.c.run_id, RUNS.c.tenant_id, RUNS.c.version, RUNS.c.payload).where(RUNS.c.retired == false())
+_FIND = _STORED.where(RUNS.c.run_id == bindparam("wanted"))
+_RESUMABLE = _STORED.where(RUNS.c.tenant_id == bindparam("wanted"), RUNS.c.terminal == false())
 _REPLACE = (
     update(RUNS)
     .where(RUNS.c.run_id == bindparam("wanted"), RUNS.c.version == bindparam("expected_version"), RUNS.c.terminal == false())
@@ -98,7 +93,7 @@ def list_resumable(connection: Connection, tenant_id: str) -> Listing:
     return Listing(items, corrupt, complete=True)
 
 
-def _run_of(row: Row[Any]) -> Run:
+def _run_of(row: Row[Any, Any, Any, Any]) -> Run:
     run_id = text_of(row.run_id)
     if not isinstance(row.payload, str) or not row.payload.isascii():
         raise CorruptRecord(f"run {run_id!r}: the stored record is not ASCII text; restore it from a backup", record=run_id)

@@ -49,7 +49,7 @@ class NothingIsSharedWithWhatIsPassedIn:
         writer = _Writer(case)
         for change in _CHANGES:
             run = writer.running()
-            following = _with_result(updated(run, **_nested_fields()))
+            following = _ended(case, updated(run, **_nested_fields(case)))
             writer.accepted(CompareAndSet(run, following))
             change(run)
             change(following)
@@ -76,7 +76,7 @@ class NothingIsSharedWithWhatIsHandedOut:
             writer.create(run)
             change(writer.find(run.run_id))
             writer.find_everywhere(run.run_id)
-            following = _with_result(updated(run, context={"nested": [{"deep": ["new"]}]}))
+            following = _ended(case, updated(run, context={"new": True}))
             writer.accepted(CompareAndSet(run, following))
             change(writer.find(run.run_id))
             writer.find_everywhere(run.run_id)
@@ -152,7 +152,7 @@ class RejectedWritesLeaveNothing:
             writer.accepted(CompareAndSet(run, current))
             for base in (stale, replace(writer.find(run.run_id), version=stale.version)):
                 change(base)
-                edited = updated(base, status=RunStatus.RUNNING, stage="edited", context={"edited": [True]})
+                edited = updated(base, status=RunStatus.RUNNING, stage="edited", context={"edited": True})
                 outcome = writer.call(CompareAndSet(base, edited))
                 if outcome != Returned(False):
                     raise Violation("an update with a stale version to give False", outcome_in_words(outcome), "RUN-ALIAS-4")
@@ -187,21 +187,37 @@ class RejectedWritesLeaveNothing:
 # -- runs with nested parts, and ways to change them in place
 
 
-def _nested_fields() -> dict[str, Any]:
-    return {
+def _nested_fields(case: Case) -> dict[str, Any]:
+    fields = {
         "input": {"list": [1, [2, {"deep": [3]}]], "object": {"inner": {"innermost": ["a"]}}},
         "context": {"nested": [{"deep": ["b"]}]},
         "external_operation_metadata": {"handle": {"parts": [1, 2]}},
     }
+    return {name: _cut_at_the_limit(case, value) for name, value in fields.items()}
+
+
+def _cut_at_the_limit(case: Case, value: Any) -> Any:
+    """Leave out what is nested deeper than the store declares to keep."""
+    limit = case.claims.limits.depth
+    return value if limit is None else _cut(value, limit)
+
+
+def _cut(value: Any, depth: int) -> Any:
+    if isinstance(value, list):
+        return [_cut(item, depth - 1) for item in value] if depth else "too deep"
+    if isinstance(value, dict):
+        return {key: _cut(item, depth - 1) for key, item in value.items()} if depth else "too deep"
+    return value
 
 
 def _nested_run(case: Case) -> Run:
-    return a_run(case, **_nested_fields())
+    return a_run(case, **_nested_fields(case))
 
 
-def _with_result(run: Run) -> Run:
-    output: Any = {"rows": [{"cells": [1, 2]}]}
-    return replace(run, status=RunStatus.SUCCEEDED, result=Result(ResultStatus.SUCCEEDED, output=output))
+def _ended(case: Case, run: Run) -> Run:
+    """End a run with a nested result, by a move that is legal from everywhere."""
+    output = _cut_at_the_limit(case, {"rows": [{"cells": [1, 2]}]})
+    return replace(run, status=RunStatus.FAILED, result=Result(ResultStatus.FAILED, output=output))
 
 
 def _objects(run: Run) -> list[dict[str, Any]]:

@@ -12,7 +12,16 @@ from typing import Any
 from runcert.cases import Case
 from runcert.checks import Violation, clause
 from runcert.handles import Handle
-from runcert_contract import Capability, CompareAndSet, InvalidRecord, Result, ResultStatus, Returned, Run, RunStatus
+from runcert_contract import (
+    Capability,
+    CompareAndSet,
+    InvalidRecord,
+    Result,
+    ResultStatus,
+    Returned,
+    Run,
+    RunStatus,
+)
 from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, moved, updated
 
@@ -160,8 +169,8 @@ class AnUpdateThatDoesNotFitItsExpectation:
                 if version == expected.version + 1:
                     continue
                 wrong = updated(expected, version=version, stage="wrong version")
-                outcome = judge.compare_and_set(handle, expected, wrong)
-                judge.refused(outcome, InvalidRecord, f"an update of version {expected.version} to {version} of {name}")
+                what = f"an update of {name} from version {expected.version} to version {version}"
+                judge.refuses(handle, CompareAndSet(expected, wrong), InvalidRecord, what)
                 judge.find(handle, expected.run_id)
 
     def test_other_ids(self, case: Case) -> None:
@@ -173,8 +182,8 @@ class AnUpdateThatDoesNotFitItsExpectation:
         for name, expected in _present_stale_absent(case, judge, handle):
             for run_id in (neighbour.run_id, case.fresh_id()):
                 wrong = updated(expected, run_id=run_id, stage="wrong id")
-                outcome = judge.compare_and_set(handle, expected, wrong)
-                judge.refused(outcome, InvalidRecord, f"an update of {name} under another id")
+                what = f"an update of {name}, {expected.run_id!r}, under the other id {run_id!r}"
+                judge.refuses(handle, CompareAndSet(expected, wrong), InvalidRecord, what)
                 judge.find(handle, run_id)
                 judge.find(handle, expected.run_id)
 

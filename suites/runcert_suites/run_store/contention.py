@@ -134,17 +134,21 @@ def read_while_others_write(client: int, work: Sequence[Run]) -> _Steps:
             yield from _read(run.run_id)
 
 
-_UPDATES = 2
+_UPDATES = 4
 _MOST_READS = 400
+_LAST_READS = 10
 
 
 def _read(run_id: str) -> _Steps:
+    last_reads = 0
     for _ in range(_MOST_READS):
         found = yield Find(run_id)
         if not isinstance(found, Returned) or not isinstance(found.value, Run):
             yield Pause(0.0002)  # not there yet: the writers are behind
         elif found.value.version >= _UPDATES:
-            return
+            last_reads += 1
+            if last_reads == _LAST_READS:  # the slower writer is refused meanwhile
+                return
 
 
 def _by(client: int, run: Run) -> Run:
@@ -349,7 +353,10 @@ def judge_updates(case: Case, handle: Handle, runs: Sequence[Run], events: Seque
     """
     content = _Content(case)
     start = {run.run_id: run for run in runs}
-    return sum(_judge_updates_of_one(group, handle, content, start[group.run_id]) for group in _groups(case, events, CompareAndSet))
+    groups = _groups(case, events, CompareAndSet)
+    for group in groups:
+        _judge_early_refusals(group)
+    return sum(_judge_updates_of_one(group, handle, content, start[group.run_id]) for group in groups)
 
 
 def _judge_updates_of_one(group: _Group, handle: Handle, content: _Content, start: Run) -> int:
@@ -390,25 +397,33 @@ def _expected_version(event: Event) -> int:
     return operation.expected.version if isinstance(operation, CompareAndSet) else -1
 
 
-def _judge_refusals(group: _Group, won: dict[int, list[Event]], unknown: dict[int, list[Event]], last: int) -> None:
-    """Judge every False: each client expected a version that it knew to be stored, so somebody has to have moved the run on."""
+def _judge_early_refusals(group: _Group) -> None:
+    """Judge each False: the client knew its version to be stored, so somebody has to have begun to move the run on."""
+    won, unknown = _by_version(group.won), _by_version(group.unknown)
     for event in group.events:
-        version = _expected_version(event)
-        movers = [*won[version], *unknown[version]]
-        if not isinstance(event.outcome, Returned) or event.outcome.value is not False or version > last:
-            continue
-        if not movers and not any(_expected_version(rival) == version for rival in group.retryable):
+        movers = [*won[_expected_version(event)], *unknown[_expected_version(event)]]
+        if _is_false(event) and movers and not any(mover.called < event.returned for mover in movers):
+            raise group.violation(
+                f"{operation_in_words(event.operation)} by client {event.client} to give True: "
+                f"version {_expected_version(event)} was stored, and nobody had begun to update it successfully when the call ended",
+                "False",
+                "RUN-CAS-1",
+            )
+
+
+def _judge_refusals(group: _Group, won: dict[int, list[Event]], unknown: dict[int, list[Event]], last: int) -> None:
+    """Judge the versions that nobody won, though somebody tried who knew them to be stored."""
+    retryable = _by_version(group.retryable)
+    for version in sorted({_expected_version(event) for event in group.events if _is_false(event)}):
+        if version <= last and not won[version] and not unknown[version] and not retryable[version]:
             raise group.violation(
                 f"exactly one of the contenders for version {version} of {group.run_id!r} to get True",
                 f"all got False, though the run stands at version {last} and nothing was retryable or unknown",
             )
-        if not any(mover.called < event.returned for mover in movers):
-            raise group.violation(
-                f"{operation_in_words(event.operation)} by client {event.client} to give True: "
-                f"version {version} was stored, and nobody else updated the run during the call",
-                "False",
-                "RUN-CAS-1",
-            )
+
+
+def _is_false(event: Event) -> bool:
+    return isinstance(event.outcome, Returned) and event.outcome.value is False
 
 
 def judge_reads(case: Case, events: Sequence[Event]) -> int:

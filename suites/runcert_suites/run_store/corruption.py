@@ -95,7 +95,7 @@ def _damaged(case: Case, how: str) -> tuple[Run, Handle]:
     """Store a run, damage it, and give a fresh handle: one that read the run before may remember it."""
     case.steps.clear()
     handle = case.open()
-    run = a_run(case, input={"a": [1, 2, 3]}, stage="whole")
+    run = a_run(case, input={"a": 1}, stage="whole")
     Judge(case).accepted(handle.call(Create(run)), "create of a fresh id")
     _damage(case, run, how)
     return run, case.another(handle)

@@ -60,7 +60,7 @@ class NothingIsInventedByClosing:
         runs = [judge.run_in(handle, RunStatus.RUNNING) for _ in range(3)]
         for number in range(case.budget(4, 12, 50)):
             runs = [_write(judge, handle, run, f"step {number}") for run in runs]
-        ended = moved(runs[0], RunStatus.SUCCEEDED, result=Result(ResultStatus.SUCCEEDED, output={"rows": [1, 2]}))
+        ended = moved(runs[0], RunStatus.SUCCEEDED, result=Result(ResultStatus.SUCCEEDED, output={"rows": 2}))
         judge.accepted(judge.compare_and_set(handle, runs[0], ended), "completion")
         runs[0] = ended
         for _ in range(3):

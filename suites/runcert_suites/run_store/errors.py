@@ -139,8 +139,10 @@ class NoSecretShows:
         with _log_records() as lines:
             handle = case.open()
             for how in ("undecodable", "cut", "empty"):
-                run = a_run(case, attempt_token=secrets["an attempt token"], context={"pad": "x" * 2000})  # it is in what a cut leaves
-                _no_secret(case, handle, "an answer to create", Create(run), secrets)
+                run = a_run(
+                    case, attempt_token=secrets["an attempt token"], context={"pad": "x" * 1000}
+                )  # it is in what a cut leaves
+                Judge(case).accepted(handle.call(Create(run)), "create of a fresh id")
                 case.hook("damage", case.adapter.contract, run.run_id, how)
                 reader = case.another(handle)
                 _no_secret(case, reader, f"find of a record that is {how}", Find(run.run_id), secrets)

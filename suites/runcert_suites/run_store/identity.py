@@ -7,7 +7,9 @@ from typing import Any
 
 from runcert.cases import Case
 from runcert.checks import clause
-from runcert_contract import InvalidRecord, Run, RunStatus
+from runcert.handles import Handle
+from runcert.wording import value_in_words
+from runcert_contract import IDENTITY_FIELDS, CompareAndSet, InvalidRecord, Run, RunStatus
 from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, moved, updated
 
@@ -23,8 +25,7 @@ class IdentityFieldsNeverChange:
         run = a_run(case)
         judge.accepted(judge.create(handle, run), "create of a fresh id")
         for fields in _other_identities(case, run):
-            outcome = judge.compare_and_set(handle, run, updated(run, **fields))
-            judge.refused(outcome, InvalidRecord, f"an update that changes {', '.join(fields)}")
+            _refused(judge, handle, run, updated(run, **fields), "a stored run")
             judge.find(case.another(handle), run.run_id)
         judge.accepted(judge.compare_and_set(handle, run, updated(run)), "an update that changes no identity field")
 
@@ -34,8 +35,7 @@ class IdentityFieldsNeverChange:
         judge = Judge(case)
         run = judge.run_in(handle, RunStatus.RUNNING)
         for fields in _other_identities(case, run):
-            outcome = judge.compare_and_set(handle, run, moved(run, RunStatus.SUCCEEDED, **fields))
-            judge.refused(outcome, InvalidRecord, f"a move that changes {', '.join(fields)}")
+            _refused(judge, handle, run, moved(run, RunStatus.SUCCEEDED, **fields), "a running run that succeeds")
             judge.find(handle, run.run_id)
 
     def test_when_the_run_is_absent_or_has_moved_on(self, case: Case) -> None:
@@ -47,8 +47,7 @@ class IdentityFieldsNeverChange:
         judge.accepted(judge.compare_and_set(handle, stale, updated(stale)), "the first update")
         for name, expected in (("an absent run", a_run(case)), ("a run that has moved on", stale)):
             for fields in _other_identities(case, expected):
-                outcome = judge.compare_and_set(handle, expected, updated(expected, **fields))
-                judge.refused(outcome, InvalidRecord, f"an update of {name} that changes {', '.join(fields)}")
+                _refused(judge, handle, expected, updated(expected, **fields), name)
                 judge.find(handle, expected.run_id)
 
     def test_the_same_instant_in_another_time_zone_is_no_change(self, case: Case) -> None:
@@ -60,6 +59,17 @@ class IdentityFieldsNeverChange:
         same = run.created_at.astimezone(timezone(timedelta(hours=-8)))
         judge.accepted(judge.compare_and_set(handle, run, updated(run, created_at=same)), "an update with the same created_at")
         judge.find(handle, run.run_id)
+
+
+def _refused(judge: Judge, handle: Handle, expected: Run, update: Run, name: str) -> None:
+    """Insist on InvalidRecord, in words that name the fields which would have changed."""
+    changes = [
+        f"{field} from {value_in_words(getattr(expected, field))} to {value_in_words(getattr(update, field))}"
+        for field in IDENTITY_FIELDS
+        if getattr(expected, field) != getattr(update, field)
+    ]
+    what = f"an update of {name}, {expected.run_id!r}, that changes {', '.join(changes)},"
+    judge.refuses(handle, CompareAndSet(expected, update), InvalidRecord, what)
 
 
 def _other_identities(case: Case, run: Run) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from runcert.cases import Case
 from runcert.checks import Violation
@@ -76,12 +76,27 @@ class Judge:
     def _violation(self, operation: Operation, outcome: Outcome) -> Violation:
         call = operation_in_words(operation)
         clause = "RUN-BOUND-1" if isinstance(outcome, Hung) else self.clause
+        if isinstance(outcome, Returned) and isinstance(outcome.value, Listing):
+            item = self._differing_item(outcome.value)
+            if item is not None:
+                return Violation(f"{call} to give {item[0]}", item[1], clause)
         if isinstance(outcome, Returned) and isinstance(outcome.value, Run):
             for run in self._expected_runs(operation):
                 fields = difference(run, outcome.value, self.case.claims.numbers)
                 if fields is not None:
                     return Violation(f"{call} to give {fields[0]}", fields[1], clause)
         return Violation(f"{call} to give {self.permitted(operation)}", outcome_in_words(outcome), clause)
+
+    def _differing_item(self, listing: Listing) -> tuple[str, str] | None:
+        """Give in words how an item differs from the stored run of its id; None where the ids are not even the right ones."""
+        stored = {run_id: entry.run for state in self.states for run_id, entry in state.records}
+        items: Sequence[object] = listing.items
+        for item in items:
+            if isinstance(item, Run) and item.run_id in stored and not stored[item.run_id].status.terminal:
+                fields = difference(stored[item.run_id], item, self.case.claims.numbers)
+                if fields is not None:
+                    return f"run {item.run_id!r} with {fields[0]}", f"it with {fields[1]}"
+        return None
 
     def _expected_runs(self, operation: Operation) -> Iterable[Run]:
         return (run for state in self.states for run in self.model.expected_runs(state, operation))
@@ -148,6 +163,16 @@ class Judge:
         """
         if not isinstance(outcome, Raised) or not isinstance(outcome.error, error):
             raise Violation(f"{what} to be refused with {error.__name__}", outcome_in_words(outcome), self.clause)
+
+    def refuses(self, handle: Handle, operation: Operation, error: type[StoreError], what: str) -> None:
+        """Make a call that has to be refused with ``error``, and judge it in every other way too.
+
+        Raises:
+            Violation: it was not refused, or not with that.
+        """
+        outcome = handle.call(operation)
+        self.refused(outcome, error, what)
+        self.judge(operation, outcome)
 
     def run_in(self, handle: Handle, status: RunStatus, **fields: object) -> Run:
         """Create a run and bring it to ``status`` by legal moves; every step has to be accepted."""

@@ -49,11 +49,11 @@ class EveryRecordOnce:
             first = _created(case, handle, tenant, 1)
             for _ in range(case.budget(3, 20, 100)):
                 judge.run_in(handle, RunStatus.CANCELLED, tenant_id=tenant)
-            others = _created(case, handle, other, page + 1)
+            others = _created(case, handle, other, 2 * page)
             last = _created(case, handle, tenant, 1)
             _check_items(case, handle, tenant, first + last)
             _check_items(case, handle, other, others)
-        case.evidence["records of others"] = page + 1
+        case.evidence["records of others"] = 2 * page
 
     def test_many(self, case: Case) -> None:
         """Ten thousand records, as far as the time for it goes; at the quick depth some pages."""
@@ -105,58 +105,61 @@ class AnUnreadableRecord:
     def test_it_is_named_and_hides_nothing(self, case: Case) -> None:
         """Whichever of several records is damaged, and how, it is in `corrupt` and all the others are in `items`."""
         handle = case.open()
+        damage = _Damage(case)
         for how in DAMAGES:
-            for damaged in range(3):
+            for which in range(3):
                 tenant = case.fresh_id("t")
                 runs = _created(case, handle, tenant, 3)
-                case.hook("damage", "run-store", runs[damaged].run_id, how)
-                rest = [run for run in runs if run is not runs[damaged]]
+                damage.make_unreadable(runs[which], how)
+                rest = [run for run in runs if run is not runs[which]]
                 for each in (handle, case.another(handle)):
-                    _check_beside_damage(case, each, tenant, rest, [runs[damaged].run_id])
+                    damage.check_listing(each, tenant, rest, [runs[which]])
 
     def test_several_at_once(self, case: Case) -> None:
         """Of several damaged records every one is named, also when no readable one is left."""
         handle = case.open()
+        damage = _Damage(case)
         tenant = case.fresh_id("t")
         runs = _created(case, handle, tenant, 4)
         for count, (how, run) in enumerate(zip((*DAMAGES, "cut"), runs, strict=True), start=1):
-            case.hook("damage", "run-store", run.run_id, how)
-            _check_beside_damage(case, handle, tenant, runs[count:], [r.run_id for r in runs[:count]])
+            damage.make_unreadable(run, how)
+            damage.check_listing(handle, tenant, runs[count:], runs[:count])
 
     def test_other_tenants_lose_nothing(self, case: Case) -> None:
-        """The listings of other tenants have all their runs, and name nothing but the damaged record."""
+        """The listings of other tenants have all their runs, and name nothing but damaged records."""
         handle = case.open()
+        damage = _Damage(case)
         for how in DAMAGES:
             tenant, other = case.fresh_id("t"), case.fresh_id("t")
-            damaged = _created(case, handle, tenant, 1)[0]
+            unreadable = _created(case, handle, tenant, 1)[0]
             others = _created(case, handle, other, 2)
-            case.hook("damage", "run-store", damaged.run_id, how)
-            listing = _check_items(case, handle, other, others)
-            _check_only_named(case, listing, {damaged.run_id}, other)
+            damage.make_unreadable(unreadable, how)
+            damage.check_listing(handle, other, others, [])
 
     def test_an_ended_record(self, case: Case) -> None:
         """A damaged record of a run that had ended may be named or not; it hides nothing either way."""
         handle = case.open()
+        damage = _Damage(case)
         judge = Judge(case)
         for how in DAMAGES:
             tenant = case.fresh_id("t")
             ended = judge.run_in(handle, RunStatus.SUCCEEDED, tenant_id=tenant)
             runs = _created(case, handle, tenant, 2)
-            case.hook("damage", "run-store", ended.run_id, how)
-            listing = _check_items(case, handle, tenant, runs)
-            _check_only_named(case, listing, {ended.run_id}, tenant)
+            damage.make_unreadable(ended, how)
+            damage.check_listing(handle, tenant, runs, [])
 
     def test_runs_that_come_and_go_beside_it(self, case: Case) -> None:
         """Beside a damaged record others are created and ended, and the listing follows."""
         handle = case.open()
+        damage = _Damage(case)
         tenant = case.fresh_id("t")
-        damaged, ends, stays = _created(case, handle, tenant, 3)
-        case.hook("damage", "run-store", damaged.run_id, "undecodable")
+        unreadable, *stay = _created(case, handle, tenant, 3)
+        damage.make_unreadable(unreadable, "undecodable")
         judge = Judge(case)
         come = judge.run_in(handle, RunStatus.RUNNING, tenant_id=tenant)
-        _check_beside_damage(case, handle, tenant, [ends, stays, come], [damaged.run_id])
+        damage.check_listing(handle, tenant, [*stay, come], [unreadable])
         judge.accepted(judge.compare_and_set(handle, come, moved(come, RunStatus.SUCCEEDED)), "the move to SUCCEEDED")
-        _check_beside_damage(case, handle, tenant, [ends, stays], [damaged.run_id])
+        damage.check_listing(handle, tenant, stay, [unreadable])
 
 
 # -- what a listing has to hold
@@ -219,23 +222,33 @@ def _corrupt(case: Case, listing: Listing, ours: Collection[str]) -> list[str]:
     return [name for name in listing.corrupt if not shared or name in ours]
 
 
-def _check_beside_damage(case: Case, handle: Handle, tenant: str, rest: Sequence[Run], damaged: Sequence[str]) -> None:
-    listing = _check_items(case, handle, tenant, rest)
-    named = _corrupt(case, listing, damaged)
-    if Counter(named) != Counter(damaged):
-        raise Violation(
-            f"find_resumable({tenant!r}) to name in `corrupt` exactly {sorted(damaged)!r}, whose stored record is unreadable",
-            shortened(f"corrupt = {list(listing.corrupt)!r}"),
-        )
+class _Damage:
+    """The records that a check made unreadable; any of them may be named in any tenant's answer."""
 
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._damaged: set[str] = set()
 
-def _check_only_named(case: Case, listing: Listing, allowed: set[str], tenant: str) -> None:
-    extra = [name for name in _corrupt(case, listing, allowed) if name not in allowed]
-    if extra or len(set(listing.corrupt)) < len(listing.corrupt):
-        raise Violation(
-            f"find_resumable({tenant!r}) to name in `corrupt` nothing but {sorted(allowed)!r}, at most once",
-            shortened(f"corrupt = {list(listing.corrupt)!r}"),
-        )
+    def make_unreadable(self, run: Run, how: str) -> None:
+        """Damage the stored record of a run."""
+        self._case.hook("damage", "run-store", run.run_id, how)
+        self._damaged.add(run.run_id)
+
+    def check_listing(self, handle: Handle, tenant: str, readable: Sequence[Run], unreadable: Sequence[Run]) -> None:
+        """Insist that the readable runs of a tenant are its items, and that the unreadable ones are named.
+
+        Raises:
+            Violation: one is missing, is named twice, or something is named that is no damaged record.
+        """
+        listing = _check_items(self._case, handle, tenant, readable)
+        named = Counter(_corrupt(self._case, listing, self._damaged))
+        must = {run.run_id for run in unreadable}
+        if not must <= named.keys() <= self._damaged or any(times > 1 for times in named.values()):
+            wanted = f"{sorted(must)!r}, whose stored record is unreadable," if must else "no readable record,"
+            raise Violation(
+                f"find_resumable({tenant!r}) to name in `corrupt` {wanted} each at most once, and nothing but damaged records",
+                shortened(f"corrupt = {list(listing.corrupt)!r}"),
+            )
 
 
 def _check_complete(case: Case, handle: Handle, tenant: str, run_ids: set[str]) -> None:

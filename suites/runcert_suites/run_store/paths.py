@@ -84,14 +84,14 @@ class ARefusalChangesNothingInside:
         refused = calls = 0
         for form, field in fields_and_forms(case, outside.hostile_forms()):
             judge = Judge(case)
-            for operation in _calls(case, field, _name(case, form)):
+            for operation in sorted(_calls(case, field, _name(case, form)), key=_is_no_create):
                 outcome = judge.call(handle, operation)
                 calls += 1
-                if isinstance(outcome, Raised) and isinstance(outcome.error, InvalidIdentifier):
-                    refused += 1
-                    inside.compare(before, operation)
-                else:
+                if not isinstance(outcome, Raised) or not isinstance(outcome.error, InvalidIdentifier):
                     before = inside.settled()
+                    break  # this name is kept, by every method (ID-6)
+                refused += 1
+                inside.compare(before, operation)
         case.evidence |= {"calls": calls, "refused": refused, "inventory compared": case.has_hook("inventory")}
 
 
@@ -230,6 +230,10 @@ def _same_outside(before: dict[str, str], after: dict[str, str], operation: Oper
     }
     found = "; ".join(f"{kind} {', '.join(names)}" for kind, names in changes.items() if names)
     raise Violation(f"{what} to leave everything outside the store's own directory as it was", f"outside it: {found}")
+
+
+def _is_no_create(operation: Operation) -> bool:
+    return not isinstance(operation, Create)
 
 
 def _calls(case: Case, field: str, name: str) -> list[Operation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis.errors import Flaky
 from runcert.cases import Case
 from runcert.checks import Inconclusive, Violation
 from runcert.handles import Step
+from runcert_contract import Hung
 
 __all__ = ["SHRINKING", "check_property", "settings_for"]
 
@@ -56,7 +58,7 @@ def check_property(case: Case, examples: int, body: Callable[[Any], bool | None]
         Violation: an example does not hold.
         Inconclusive: hardly any example decided anything.
     """
-    attempt = _Attempt(case, body)
+    attempt = _Attempt(case, body, case.budget(2.0, 20.0, 60.0))
 
     @seed(case.seed)
     @settings_for(examples)
@@ -66,7 +68,7 @@ def check_property(case: Case, examples: int, body: Callable[[Any], bool | None]
 
     try:
         holds()
-    except Flaky:
+    except (Flaky, Violation):
         attempt.raise_what_was_seen()
         raise
     case.steps.clear()
@@ -76,23 +78,36 @@ def check_property(case: Case, examples: int, body: Callable[[Any], bool | None]
 
 
 class _Attempt:
-    """One example after another, and the last violation that was seen, with its steps."""
+    """One example after another, and the last violation that was seen, with its steps.
 
-    def __init__(self, case: Case, body: Callable[[Any], bool | None]) -> None:
+    A violation is made smaller for a while only; from then on the examples do nothing, which ends the search.
+    """
+
+    def __init__(self, case: Case, body: Callable[[Any], bool | None], patience: float) -> None:
         self.tried = 0
         self.decided = 0
         self._case = case
         self._body = body
+        self._patience = patience
+        self._ends: float | None = None
         self._seen: tuple[Violation, list[Step]] | None = None
 
     def __call__(self, value: Any) -> None:
+        if self._ends is not None and time.monotonic() > self._ends:
+            return
         self._case.steps.clear()
         self.tried += 1
         try:
             self.decided += self._body(value) is not False
         except Violation as violation:
-            self._seen = violation, list(self._case.steps)
+            self._note(violation)
             raise
+
+    def _note(self, violation: Violation) -> None:
+        self._seen = violation, list(self._case.steps)
+        if self._ends is None:
+            hung = any(isinstance(step.outcome, Hung) for step in self._case.steps)
+            self._ends = time.monotonic() + (0.0 if hung else self._patience)
 
     def raise_what_was_seen(self) -> None:
         """Raise the last violation: one that does not come again is a violation all the same."""

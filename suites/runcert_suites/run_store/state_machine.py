@@ -51,8 +51,8 @@ from runcert_suites.run_store.records import a_run, moved, updated
 __all__ = ["RunStoreMachine", "check_machine", "clause_broken_by"]
 
 _MOST_HANDLES = 3
-_MOST_RUNS = 3
-_CALLS_BETWEEN = 10
+_MOST_RUNS = 2
+_CALLS_BETWEEN = 15
 """So many calls lie between two reopenings: a store that is volatile loses everything with each."""
 
 _WHO = st.integers(0, _MOST_HANDLES - 1)
@@ -106,12 +106,26 @@ class RunStoreMachine(RuleBasedStateMachine):
         self.handles = [case.open()]
         self.tenants = (case.fresh_id("ta"), case.fresh_id("tb"))
         self._made: list[str] = []
+        self._failed = False
         self._calls_since_reopened = 0
 
     def teardown(self) -> None:
-        """Close what is open."""
-        for handle in self.handles:
-            self.case.close(handle)
+        """Look at everything once more, unless something was wrong already, and close what is open."""
+        try:
+            if not self._failed:
+                self.look_at_everything()
+        finally:
+            for handle in self.handles:
+                self.case.close(handle)
+
+    def look_at_everything(self) -> None:
+        """Find every run and list every tenant, on every handle: what went wrong in silence shows now."""
+        for who in range(len(self.handles)):
+            for run_id in self._made:
+                self.perform(who, Find(run_id))
+            if self.case.claims.claims(Capability.ENUMERATES):
+                for tenant in self.tenants:
+                    self.perform(who, FindResumable(tenant))
 
     def perform(self, who: int, operation: Operation) -> None:
         """Make a call on one of the handles and judge its outcome.
@@ -125,6 +139,7 @@ class RunStoreMachine(RuleBasedStateMachine):
         try:
             self.judge.judge(operation, outcome)
         except Violation as violation:
+            self._failed = True
             broken = violation.clause or clause_broken_by(operation, before, outcome, self.case.claims)
             raise Violation(violation.expected, violation.found, broken) from None
 
@@ -210,10 +225,10 @@ class RunStoreMachine(RuleBasedStateMachine):
     # -- find_resumable
 
     @precondition(lambda self: self.case.claims.claims(Capability.ENUMERATES))
-    @rule(who=_WHO, tenant=_TENANT)
-    def find_resumable(self, who: int, tenant: int) -> None:
-        """List what a tenant has not finished."""
-        self.perform(who, FindResumable(self.tenants[tenant]))
+    @rule(who=_WHO, run_id=run_ids)
+    def find_resumable(self, who: int, run_id: str) -> None:
+        """List what the tenant of a run has not finished."""
+        self.perform(who, FindResumable(self.stored(run_id).tenant_id))
 
     # -- handles
 
@@ -245,7 +260,7 @@ def _may_be_closed(claims: Claims) -> bool:
 
 def _made(fields: dict[str, Any], version: int = 0) -> dict[str, Any]:
     """Make the fields of a run that has to be refused from what was drawn, which is short enough to read in a failure."""
-    made = {name: {"x": INVALID_INPUTS[value]()} if name in {"input", "context"} else value for name, value in fields.items()}
+    made: dict[str, Any] = {name: {"x": INVALID_INPUTS[value]()} if name in {"input", "context"} else value for name, value in fields.items()}
     step = made.pop("step", None)
     return made if step is None else {**made, "version": version + step}
 
@@ -343,9 +358,9 @@ def check_machine(
     Raises:
         Violation: the contract does not permit what a call gave; the steps of the case are those that led there.
     """
-    number = examples or case.budget(12, 120, 1200)
+    number = examples or case.budget(16, 120, 1200)
     length = steps or case.budget(50, 60, 80)
-    attempt = _Attempt(case, machine, case.budget(10.0, 30.0, 120.0))
+    attempt = _Attempt(case, machine, case.budget(2.0, 20.0, 60.0))
     try:
         run_state_machine_as_test(
             seed(case.seed)(attempt),  # type: ignore[arg-type]  # it is called like a class, and gives a machine

@@ -107,11 +107,18 @@ def _provoke(judge: Judge, handle: Handle, refusal: Refusal) -> None:
 
 def _works(case: Case, handle: Handle, after: str) -> None:
     """Use every method of the handle once, on records of its own."""
+    try:
+        _use(case, handle)
+    except Violation as violation:
+        raise Violation(f"after {after}, {violation.expected}", violation.found, violation.clause) from None
+
+
+def _use(case: Case, handle: Handle) -> None:
     judge = Judge(case)
     run = a_run(case)
-    judge.accepted(judge.create(handle, run), f"create after {after}")
+    judge.accepted(judge.create(handle, run), "create")
     judge.find(handle, run.run_id)
-    judge.accepted(judge.compare_and_set(handle, run, updated(run, stage="goes on")), f"an update after {after}")
+    judge.accepted(judge.compare_and_set(handle, run, updated(run, stage="goes on")), "an update")
     judge.find(handle, run.run_id)
     if case.claims.claims(Capability.ENUMERATES):
         judge.find_resumable(handle, run.tenant_id)

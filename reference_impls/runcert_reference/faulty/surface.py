@@ -1,0 +1,75 @@
+"""Faults of methods beside the contract that replace what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runcert.faulty import deviates
+from runcert_contract import Run
+from runcert_reference.faulty.over_memory import faulty_async_memory, faulty_memory
+from runcert_reference.memory import AsyncMemoryRunStore, MemoryRunStore
+
+
+class _ReplacesRuns(MemoryRunStore):
+    """Replaces a stored run behind the contract's back."""
+
+    def _replace(self, run: Run) -> None:
+        with self._space.lock:
+            if run.run_id in self._space.entries:
+                deviates()
+            self._put(run)
+
+
+@faulty_memory("RUN-SURFACE-1", source="the clause: save")
+class SaveReplaces(_ReplacesRuns):
+    """The store has a save(run) that writes whatever it is given."""
+
+    def save(self, run: Run) -> None:
+        self._replace(run)
+
+
+@faulty_memory("RUN-SURFACE-1", source="A2 dapr/components-contrib#1010: upsert")
+class UpsertReplaces(_ReplacesRuns):
+    """The store has an upsert(run_id, run) that replaces what is there."""
+
+    def upsert(self, run_id: str, run: Run) -> None:
+        if run_id == run.run_id:
+            self._replace(run)
+
+
+@faulty_memory("RUN-SURFACE-1", source="the clause: force_update")
+class ForceUpdateReplaces(_ReplacesRuns):
+    """The store has a force_update(expected, updated) that does not compare."""
+
+    def force_update(self, expected: Run, updated: Run, *, note: str = "") -> bool:  # noqa: ARG002  # nothing is compared
+        if isinstance(updated, Run):
+            self._replace(updated)
+        return True
+
+
+@faulty_memory("RUN-SURFACE-1", source="B4 dapr/components-contrib#1244: the batch path")
+class BatchesDoNotCompare(_ReplacesRuns):
+    """The store has a put_many(runs) that drops the expectation which single updates check."""
+
+    def put_many(self, runs: Iterable[Run]) -> None:
+        for run in runs:
+            self._replace(run)
+
+
+@faulty_memory("RUN-SURFACE-1", source="the clause: import")
+class ImportsReplaceOlderVersions(_ReplacesRuns):
+    """The store has a load(run) that replaces a run whose version is smaller."""
+
+    def load(self, run: Run) -> None:
+        if self._read(run.run_id).version < run.version:
+            self._replace(run)
+
+
+@faulty_async_memory("RUN-SURFACE-1", source="the clause: on an event loop")
+class AsyncSaveReplaces(AsyncMemoryRunStore):
+    """The asynchronous store has a save(run) that writes whatever it is given."""
+
+    async def save(self, run: Run) -> None:
+        if run.run_id in self._store._space.entries:  # a faulty store reaches where it should not
+            deviates()
+        self._store._put(run)  # as above
