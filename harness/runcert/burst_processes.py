@@ -80,7 +80,16 @@ class _ProcessPool:
             home = str(self._homes[number])
             environment |= {"HOME": home, "TMPDIR": home, "TEMP": home, "TMP": home}
         skew = str(number * 1800.0) if self._homes else "0"
-        command = [sys.executable, "-P", "-m", "runcert.burst_client", spec, str(number), skew, str(self._maximum_wait + OVERTIME)]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "runcert.burst_client",
+            spec,
+            str(number),
+            skew,
+            str(self._maximum_wait + OVERTIME),
+        ]
         return subprocess.Popen(  # noqa: S603  # our own interpreter and module
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
         )
@@ -108,7 +117,9 @@ class _ProcessPool:
     def _expect(self, client: subprocess.Popen[str], kind: str) -> dict[str, Any]:
         line = self._line(client)
         if not line:
-            raise AdapterProblem("a client process of a burst ended or was silent for too long; does the store end its process or hang?")
+            raise AdapterProblem(
+                "a client process of a burst ended or was silent for too long; does the store end its process or hang?"
+            )
         message: dict[str, Any] = json.loads(line)
         if "hung" in message:
             raise hanging(message["hung"], message["client"], self._maximum_wait)

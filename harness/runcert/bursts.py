@@ -139,7 +139,9 @@ def _all_events(recorders: Sequence[Recorder]) -> list[Event]:
     return sorted((event for recorder in recorders for event in recorder.events), key=lambda event: event.called)
 
 
-def _watch(alive: Callable[[], bool], wait: Callable[[float], None], recorders: Sequence[Recorder], maximum_wait: float) -> None:
+def _watch(
+    alive: Callable[[], bool], wait: Callable[[float], None], recorders: Sequence[Recorder], maximum_wait: float
+) -> None:
     """Wait for clients, and say so when one of them is in a call for longer than declared."""
     while alive():
         wait(_LOOK_EVERY)
@@ -258,7 +260,12 @@ def _wait_on_loop(case: Case, action: Callable[[], Any], recorders: Sequence[Rec
     future = asyncio.run_coroutine_threadsafe(action(), thread.loop)
     future.add_done_callback(lambda _: ended.set())
     try:
-        _watch(lambda: not ended.is_set(), lambda s: _ignored(ended.wait(s)), recorders, case.claims.limits.maximum_wait.total_seconds())
+        _watch(
+            lambda: not ended.is_set(),
+            lambda s: _ignored(ended.wait(s)),
+            recorders,
+            case.claims.limits.maximum_wait.total_seconds(),
+        )
     except BaseException:
         future.cancel()
         thread.probe()

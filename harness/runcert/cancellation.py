@@ -83,7 +83,9 @@ class _Trial:
     async def _timed(self) -> Outcome:
         try:
             async with asyncio.timeout(0):
-                outcome = await Suspensions(self._handle.call_on_loop(self._operation, raise_cancelled=True), self._at_suspension)
+                outcome = await Suspensions(
+                    self._handle.call_on_loop(self._operation, raise_cancelled=True), self._at_suspension
+                )
         except TimeoutError:
             return Unknown("the call was ended by a time-out")
         return outcome

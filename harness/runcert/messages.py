@@ -75,7 +75,7 @@ class Channel:
         """Wait for the next message; None when the peer is gone."""
         try:
             message: dict[str, Any] = json.loads(self._connection.recv_bytes())
-        except (EOFError, OSError):
+        except (EOFError, OSError, TypeError):  # a connection that another thread closes has no handle any more: TypeError
             return None
         return message
 

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Listener
 from typing import Any
 
@@ -334,7 +335,7 @@ def _listen(process: _Process, listener: Listener) -> None:
     """Accept the child and put what it says into its queue; None marks its end."""
     try:
         process.channel = Channel(listener.accept())
-    except OSError:
+    except (OSError, EOFError, AuthenticationError):  # it was killed while it started, or something else knocked
         process.messages.put(None)
         return
     finally:

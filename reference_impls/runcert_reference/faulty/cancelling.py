@@ -182,5 +182,3 @@ class CancelledUpdateIsHalfWritten(SuspendingMemoryRunStore):
             raise
         self._store._put(updated)
         return True
-
-

@@ -12,11 +12,13 @@ from runcert_reference.memory import MemoryRunStore, MemorySpace
 
 @faulty_memory("RUN-RESUMABLE-1", source="D7 twin: an index that is rebuilt from the wrong rows")
 class IndexForgetsUpdatedRuns(MemoryRunStore):
-    """A handle that is opened builds its index anew, without the runs that were updated by then."""
+    """Opening a handle builds the index anew, without the runs that were updated by then."""
+
+    _forgotten: set[str] = set()
 
     def __init__(self, space: MemorySpace) -> None:
         super().__init__(space)
-        self._forgotten = {run_id for run_id, entry in space.entries.items() if entry.version >= 1}
+        self._forgotten.update(run_id for run_id, entry in space.entries.items() if entry.version >= 1)
 
     def find_resumable(self, tenant_id: str) -> Listing:
         listing = super().find_resumable(tenant_id)

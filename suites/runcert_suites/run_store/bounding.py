@@ -64,7 +64,9 @@ def _timed(case: Case, handle: Handle, operation: Operation) -> float:
     seconds = time.monotonic() - started
     bound = case.claims.limits.maximum_wait.total_seconds()
     if isinstance(outcome, Hung) or seconds > bound + OVERTIME:
-        raise Violation(f"{operation_in_words(operation)} to end within {bound:g} s", f"{outcome_in_words(outcome)}, after {seconds:.1f} s")
+        raise Violation(
+            f"{operation_in_words(operation)} to end within {bound:g} s", f"{outcome_in_words(outcome)}, after {seconds:.1f} s"
+        )
     return seconds
 
 

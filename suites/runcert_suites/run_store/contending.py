@@ -58,7 +58,9 @@ class OneOfManyCreatesSucceeds:
         for burst in bursts_of(case, handle):
             decided = [0]
 
-            def one_round(number: int, run: Callable[..., list[Event]] = burst.run, decided: list[int] = decided) -> list[Event]:
+            def one_round(
+                number: int, run: Callable[..., list[Event]] = burst.run, decided: list[int] = decided
+            ) -> list[Event]:
                 events = run(create_each, runs_for(case, number))
                 decided[0] += judge_creates(case, case.another(handle), events)
                 return events
@@ -77,7 +79,9 @@ class OneOfManyUpdatesSucceeds:
         for burst in bursts_of(case, handle):
             decided = [0]
 
-            def one_round(number: int, run: Callable[..., list[Event]] = burst.run, decided: list[int] = decided) -> list[Event]:
+            def one_round(
+                number: int, run: Callable[..., list[Event]] = burst.run, decided: list[int] = decided
+            ) -> list[Event]:
                 runs = runs_for(case, number, handle)
                 events = run(update_each, runs)
                 with case.silent():
@@ -186,7 +190,9 @@ def _insist_on_settled(case: Case, events: list[Event]) -> None:
     last: dict[tuple[int, object], Event] = {(event.client, touched(event.operation)): event for event in events}
     for event in last.values():
         if is_retryable(event.outcome) and not any(_wins(other, event.operation) for other in last.values()):
-            case.steps[:] = [Step(f"client {e.client}", e.operation, e.outcome) for e in last.values() if _rivals(e, event.operation)]
+            case.steps[:] = [
+                Step(f"client {e.client}", e.operation, e.outcome) for e in last.values() if _rivals(e, event.operation)
+            ]
             raise Violation(
                 "exactly one of several clients that repeat on Contended to win",
                 f"nobody won {touched(event.operation)!r}; after {ATTEMPTS} attempts client {event.client} was still given {outcome_in_words(event.outcome)}",

@@ -170,7 +170,9 @@ def runs_for(case: Case, number: int, handle: Handle | None = None) -> list[Run]
             for run in runs:
                 outcome = handle.call(Create(run))
                 if not isinstance(outcome, Returned):
-                    raise Violation(f"create of {value_in_words(run)} to be accepted", outcome_in_words(outcome), "RUN-CREATE-1")
+                    raise Violation(
+                        f"create of {value_in_words(run)} to be accepted", outcome_in_words(outcome), "RUN-CREATE-1"
+                    )
     return runs
 
 
@@ -215,7 +217,12 @@ def until_contended(
         rounds += 1
         operations += len(events)
         overlapped += overlapping(events, about)
-        evidence: dict[str, JsonValue] = {"clients": CLIENTS, "rounds": rounds, "operations": operations, "overlapping": overlapped}
+        evidence: dict[str, JsonValue] = {
+            "clients": CLIENTS,
+            "rounds": rounds,
+            "operations": operations,
+            "overlapping": overlapped,
+        }
         case.evidence[name] = evidence
         if before is not None and burst.suspensions is not None and rounds > 1:
             methods = {event.operation.method for event in events if about(event.operation) is not None}
@@ -253,7 +260,9 @@ def _groups(case: Case, events: Iterable[Event], kind: type[Operation]) -> list[
     for event in events:
         if isinstance(event.outcome, Hung):
             what = f"{operation_in_words(event.operation)} of client {event.client}"
-            raise Violation("every call to end within the declared wait", f"{what}: {outcome_in_words(event.outcome)}", "RUN-BOUND-1")
+            raise Violation(
+                "every call to end within the declared wait", f"{what}: {outcome_in_words(event.outcome)}", "RUN-BOUND-1"
+            )
         if isinstance(event.operation, kind):
             by_run[str(touched(event.operation))].append(event)
     return [_Group(case, run_id, group) for run_id, group in by_run.items()]
@@ -373,7 +382,8 @@ def _judge_updates_of_one(group: _Group, handle: Handle, content: _Content, star
     trues, unknowns = len(group.won), len(group.unknown)
     if not trues <= found.version <= trues + unknowns:
         raise group.violation(
-            f"{group.run_id!r} to gain {trues} versions, one for each True" + (f", and up to {unknowns} more" if unknowns else ""),
+            f"{group.run_id!r} to gain {trues} versions, one for each True"
+            + (f", and up to {unknowns} more" if unknowns else ""),
             f"it gained {found.version} (it stands at version {found.version}, from 0)",
         )
     _judge_refusals(group, won, unknown, found.version)

@@ -251,8 +251,8 @@ def _around(token: str, group: Iterable[str]) -> list[str]:
 
 
 def _some(case: Case, fields: Sequence[str], index: int) -> Sequence[str]:
-    """Give all fields, or at the quick depth one after the other."""
-    return case.budget([fields[index % len(fields)]], fields, fields)
+    """Give all fields, or, unless the depth is exhaustive, one of them in turn."""
+    return case.budget([fields[index % len(fields)]], [fields[index % len(fields)]], fields)
 
 
 def _lengths(case: Case, field: str) -> list[int]:
@@ -370,8 +370,8 @@ def _are_different_pairs(judge: Judge, handle: Handle, pairs: Sequence[tuple[str
 
 
 def fields_and_forms(case: Case, forms: Sequence[str]) -> list[tuple[str, str]]:
-    """Give which form to try in which field: all in all, or at the quick depth a part of them in the fields that are no keys."""
-    part = case.budget(6, 1, 1)
+    """Give which form to try in which field: all in all at the exhaustive depth, else a part of them in the fields that are no keys."""
+    part = case.budget(6, 3, 1)
     return [
         (form, field)
         for index, form in enumerate(forms)

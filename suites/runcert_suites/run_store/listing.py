@@ -18,7 +18,7 @@ DAMAGES = ("undecodable", "cut", "empty")
 """The ways in which the hook ``damage`` makes a record unreadable."""
 
 _MANY = 10_000
-_SECONDS_FOR_MANY = 30.0
+_SECONDS_FOR_MANY = 20.0
 
 
 @clause("RUN-LIST-1")

@@ -209,7 +209,11 @@ class RunStoreMachine(RuleBasedStateMachine):
         run = self.stored(run_id)
         self.perform(who, CompareAndSet(run, replace(run, version=run.version + 1)))
 
-    @rule(who=_WHO, run_id=run_ids, fields=_INVALID | _IDENTITY | st.builds(lambda step: {"step": step}, st.sampled_from([0, 2, 3])))
+    @rule(
+        who=_WHO,
+        run_id=run_ids,
+        fields=_INVALID | _IDENTITY | st.builds(lambda step: {"step": step}, st.sampled_from([0, 2, 3])),
+    )
     def update_invalid(self, who: int, run_id: str, fields: dict[str, Any]) -> None:
         """Update a run to a version that is not the next one, in a field that never changes, or outside the domain."""
         run = self.stored(run_id)
@@ -260,7 +264,9 @@ def _may_be_closed(claims: Claims) -> bool:
 
 def _made(fields: dict[str, Any], version: int = 0) -> dict[str, Any]:
     """Make the fields of a run that has to be refused from what was drawn, which is short enough to read in a failure."""
-    made: dict[str, Any] = {name: {"x": INVALID_INPUTS[value]()} if name in {"input", "context"} else value for name, value in fields.items()}
+    made: dict[str, Any] = {
+        name: {"x": INVALID_INPUTS[value]()} if name in {"input", "context"} else value for name, value in fields.items()
+    }
     step = made.pop("step", None)
     return made if step is None else {**made, "version": version + step}
 
@@ -358,7 +364,7 @@ def check_machine(
     Raises:
         Violation: the contract does not permit what a call gave; the steps of the case are those that led there.
     """
-    number = examples or case.budget(16, 120, 1200)
+    number = examples or case.budget(20, 120, 1200)
     length = steps or case.budget(50, 60, 80)
     attempt = _Attempt(case, machine, case.budget(2.0, 20.0, 60.0))
     try:
