@@ -117,7 +117,7 @@ def _clause(report: TargetReport, verdict: ClauseVerdict) -> dict[str, Any]:
         "strength": clause.strength.value,
         "applies": applies["verdict"],
         "verdict": verdict.verdict.value,
-        "reason": verdict.reason if verdict.reason else applies["reason"],
+        "reason": verdict.reason or applies["reason"],
         "expected_checks": [name for name, clauses in report.introduction.checks if clause.id in clauses],
         "checks": [_check(result) for result in verdict.results],
     }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_TRACEBACK = "RUNCERT_TRACEBACK"
 _Parameters = ParamSpec("_Parameters")
 
 DEPTHS = click.Choice(["quick", "standard", "exhaustive"])
@@ -29,7 +30,7 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
     @functools.wraps(command)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
         from runcert.masking import without_passwords
-        from runcert.problems import ExitCode, KitProblem, UsageProblem
+        from runcert.problems import ExitCode, KitProblem, UsageProblem, describe_error
 
         stopped = _stop_as_for_interrupt()
         try:
@@ -45,6 +46,12 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
             code = 128 + (stopped[0] if stopped else signal.SIGINT)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = ExitCode.UNDECIDED
+        except Exception as error:
+            if os.environ.get(_TRACEBACK):
+                raise
+            click.echo(f"runcert: the kit failed, which is a defect to report: {without_passwords(describe_error(error))}", err=True)
+            click.echo(f"(set {_TRACEBACK}=1 to see where)", err=True)
             code = ExitCode.UNDECIDED
         sys.exit(int(code))
 
@@ -141,14 +148,15 @@ def _certify(order: Order, out: Path | None, form: str) -> int:
     progress: list[LiveProgress] = []
 
     def announce(total: int) -> Callable[[dict[str, Any]], None]:
-        progress.append(LiveProgress("certifying", total).__enter__())
+        progress.append(LiveProgress("certifying", total))
+        progress[0].start()
         return progress[0].note
 
     try:
         reports, facts = run_certification(order, announce)
     finally:
         for shown in progress:
-            shown.__exit__()
+            shown.stop()
     files = write_results(reports, facts, out) if out is not None else {}
     code = int(overall_exit_code(reports))
     if form == "json":
@@ -309,8 +317,12 @@ def selfcheck(contract: str | None, *, full: bool, seed: int | None, processes: 
     if contract is not None and contract not in CONTRACT_PREFIXES:
         raise UsageProblem(f"there is no contract {contract!r}; this revision knows {', '.join(CONTRACT_PREFIXES)}")
     chosen = secrets.randbelow(2**32) if seed is None else seed
-    with LiveProgress("selfcheck", total_checks(contract, full=full)) as progress:
+    progress = LiveProgress("selfcheck", total_checks(contract, full=full))
+    progress.start()
+    try:
         report = run_selfcheck(contract, full=full, seed=chosen, processes=processes or os.cpu_count() or 1, on_event=progress.note)
+    finally:
+        progress.stop()
     if contract is None:
         store_selfcheck(report)
     print_matrix(report, chosen)

@@ -43,6 +43,8 @@ class EventLoopThread:
             LoopStuck: it had not ended in time.
         """
         if self.stuck:
+            if isinstance(awaitable, Coroutine):
+                awaitable.close()  # nobody will ever wait for it
             raise LoopStuck
         future = asyncio.run_coroutine_threadsafe(_as_coroutine(awaitable), self.loop)
         try:

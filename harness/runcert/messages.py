@@ -44,13 +44,13 @@ class Job:
     Attributes:
         spec: how the target is resolved.
         checks: the ids of the checks.
-        until_red: True to stop at the first failure.
+        until_red: the clause at whose first failure to stop; empty to run every check.
         faulty: True for a faulty store: a failing check is then repeated on the same store without the fault.
     """
 
     spec: str
     checks: list[str]
-    until_red: bool = False
+    until_red: str = ""
     faulty: bool = False
 
     def to_json(self) -> dict[str, Any]:

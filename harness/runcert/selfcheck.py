@@ -114,11 +114,12 @@ def total_checks(contract: str | None, *, full: bool) -> int:
 
 def _job(store: FaultyStore, full: bool) -> Job:
     checks = [
-        check.id
+        check
         for check in checks_of(store.adapter.contract)
         if applicable(check, store.adapter) and (full or store.clause in check.clauses)
     ]
-    return Job(store.spec, checks, until_red=not full, faulty=True)
+    checks.sort(key=lambda check: len(check.clauses))  # what is for this clause alone goes before what judges many at once
+    return Job(store.spec, [check.id for check in checks], until_red="" if full else store.clause, faulty=True)
 
 
 def _idle(stores: Sequence[FaultyStore], contract: str | None) -> tuple[str, ...]:

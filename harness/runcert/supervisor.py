@@ -363,10 +363,10 @@ def _tail(process: _Process) -> str:
 
 def _what_is_left(jobs: Sequence[Job], results: Sequence[CheckResult]) -> list[Job]:
     done = {(result.spec, result.check) for result in results}
-    red = {result.spec for result in results if result.verdict == Verdict.FAIL.value}
+    red = {(result.spec, result.clause) for result in results if result.verdict == Verdict.FAIL.value}
     left: list[Job] = []
     for job in jobs:
-        if job.until_red and job.spec in red:
+        if (job.spec, job.until_red) in red:
             continue
         checks = [name for name in job.checks if (job.spec, name) not in done]
         if checks:

@@ -317,6 +317,18 @@ def test_the_tenant_is_compared_exactly_and_the_empty_string_is_one(tenant: str,
     assert Oracle(GUARDED, RUN, OTHER, EMPTY).permits(FindResumable(tenant), Returned(Listing(items)))
 
 
+@pytest.mark.parametrize("tenant", ["\ud800", "x" * 65])
+def test_a_tenant_that_cannot_be_one_is_refused(tenant: str) -> None:
+    oracle = Oracle(replace(GUARDED, limits=Limits(identifier=64)))
+
+    assert oracle.permits(FindResumable(tenant), Raised(InvalidIdentifier()))
+    assert not oracle.permits(FindResumable(tenant), Returned(Listing()))
+
+
+def test_a_new_store_is_empty() -> None:
+    assert RunStoreModel(OPEN).initial == frozenset({State()})
+
+
 # -- what a store may always say
 
 

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.records import a_run
+from tests.records import a_run, nested
 
 from runcert import Adapter, AsyncRunStore, Clock, Lab, Limits, RunStore, adapter
 from runcert.event_loops import EventLoopThread
@@ -20,7 +21,10 @@ from runcert_contract import (
     Find,
     FindResumable,
     Hung,
+    Listing,
     Raised,
+    Result,
+    ResultStatus,
     Returned,
     StoreUnavailable,
     Unknown,
@@ -301,3 +305,79 @@ def test_a_handle_for_a_thread_of_a_burst_notes_nothing(lab: Lab) -> None:
 
     assert steps == []
     assert handle.unwatched().store is handle.store
+
+
+# -- steps
+
+
+def test_a_step_keeps_what_was_passed_in_and_handed_out_as_it_was_then(lab: Lab) -> None:
+    steps: list[Step] = []
+    live = a_run(input={"a": [1]}, result=Result(ResultStatus.FAILED, output=[1]))
+    handle = Handle(own(Listing([live])), lab, "h", note=steps.append)
+    handle.call(Find("r"))
+    listed = Handle(own(live), lab, "h", note=steps.append)
+    listed.call(Find("r"))
+    live.input["a"] = "changed later"
+    before = a_run(input={"a": [1]}, result=Result(ResultStatus.FAILED, output=[1]))
+
+    assert [Returned(Listing([before], [])), Returned(before)] == [step.outcome for step in steps]
+
+
+def test_a_step_keeps_what_cannot_be_copied_as_it_is(lab: Lab) -> None:
+    steps: list[Step] = []
+    deep = a_run(input={"a": nested(1, 20_000)})
+    Handle(own(deep), lab, "h", note=steps.append).call(Find("r"))
+    (step,) = steps
+
+    assert isinstance(step.outcome, Returned)
+    assert step.outcome.value is not None
+
+
+def test_a_task_with_a_time_out_of_its_own_is_told_of_the_cancellation(lab: Lab, loop: EventLoopThread) -> None:
+    handle = Handle(adapt(slow_async), lab, "h", loop=loop)
+
+    async def timed() -> object:
+        task = asyncio.ensure_future(handle.call_on_loop(Find("r"), raise_cancelled=True))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert handle.on_loop(timed) is True
+
+
+def test_a_task_is_told_of_a_missing_operation(lab: Lab, loop: EventLoopThread) -> None:
+    handle = Handle(adapt(slow_async), lab, "h", loop=loop)
+    outcome = handle.on_loop(lambda: handle.call_on_loop(FindResumable("t")))
+
+    assert isinstance(outcome, Raised)
+    assert isinstance(outcome.error, Unsupported)
+
+
+class BlockingStore:
+    """A store that blocks the event loop itself until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    async def find(self, run_id: str) -> None:
+        self.let_go.wait()
+
+
+def test_a_call_that_blocks_the_loop_itself_hangs_and_every_later_one_at_once(lab: Lab, loop: EventLoopThread) -> None:
+    store = BlockingStore()
+
+    async def open_async(lab: Lab) -> AsyncIterator[Any]:
+        yield store
+
+    made = adapter(AsyncRunStore, limits=Limits(maximum_wait=timedelta(milliseconds=1)))(open_async)
+    handle = Handle(made, lab, "h", loop=loop)
+    first, second = handle.call(Find("r")), handle.call(Find("r"))
+    stuck = loop.stuck
+    store.let_go.set()
+    loop.stuck = False  # it runs again, so that it can be stopped
+
+    assert isinstance(first, Hung)
+    assert isinstance(second, Hung)
+    assert stuck
+    assert second.seconds < first.seconds

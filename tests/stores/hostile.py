@@ -88,8 +88,9 @@ def hangs_on_close(lab: Lab) -> Iterator[RunStore]:
 
 @adapter(RunStore)
 def raises_on_open(lab: Lab) -> Iterator[RunStore]:
-    raise ConnectionRefusedError("no server at postgresql://ann:hunter2@127.0.0.1:1/db")
-    yield
+    if lab.namespace:
+        raise ConnectionRefusedError("no server at postgresql://ann:hunter2@127.0.0.1:1/db")
+    yield MemoryRunStore(MemorySpace())
 
 
 @adapter(RunStore)
@@ -159,7 +160,8 @@ def leaves_the_interpreter(lab: Lab) -> Iterator[RunStore]:
 
 @adapter(RunStore)
 def leaves_the_interpreter_on_open(lab: Lab) -> Iterator[RunStore]:
-    os._exit(0)
+    if lab.namespace:
+        os._exit(0)
     yield MemoryRunStore(MemorySpace())
 
 

@@ -49,11 +49,12 @@ class LiveProgress:
         self._title = title
         self._task: TaskID = self._progress.add_task(title, total=total)
 
-    def __enter__(self) -> LiveProgress:
+    def start(self) -> None:
+        """Begin to show."""
         self._progress.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def stop(self) -> None:
+        """Stop showing and leave nothing on the screen."""
         self._progress.stop()
 
     def note(self, message: dict[str, Any]) -> None:
