@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from typing import ClassVar
 
 from runcert import Lab
 from runcert.faulty import deviates
@@ -98,7 +99,7 @@ class CreateSucceedsWhileAnotherIsBusy(MemoryRunStore):
 class TheWinnerRollsBack(MemoryRunStore):
     """The loser of a race is told that its run was stored; the winner then rolls back, so that no run exists at all."""
 
-    _told: set[str] = set()
+    _told: ClassVar[set[str]] = set()
 
     def create(self, run: Run) -> Run:
         if self._space.lock.acquire(blocking=False):
@@ -208,7 +209,7 @@ class UpdateSucceedsWhileAnotherIsBusy(MemoryRunStore):
 class UpdateIsRefusedWhileOthersTry(MemoryRunStore):
     """compare_and_set gives False when another caller only tries the same run, so that often nobody wins."""
 
-    _trying: Counter[str] = Counter()
+    _trying: ClassVar[Counter[str]] = Counter()
     _counting = threading.Lock()
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
@@ -229,7 +230,7 @@ class UpdateIsRefusedWhileOthersTry(MemoryRunStore):
 class NobodyWinsAVersion(MemoryRunStore):
     """Once two callers have tried one version of a run, compare_and_set gives every one of them False."""
 
-    _tried: Counter[tuple[str, int]] = Counter()
+    _tried: ClassVar[Counter[tuple[str, int]]] = Counter()
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         key = (expected.run_id, expected.version)
@@ -311,7 +312,7 @@ class ContendedWhenAlone(MemoryRunStore):
 class AllContendersGiveUp(MemoryRunStore):
     """As soon as two callers have tried one id, each of them is told for ever that the other is in the way."""
 
-    _tried: Counter[str] = Counter()
+    _tried: ClassVar[Counter[str]] = Counter()
 
     def create(self, run: Run) -> Run:
         self._tried[run.run_id] += 1

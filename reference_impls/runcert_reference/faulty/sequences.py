@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import ClassVar
 
 from runcert.faulty import deviates
 from runcert_contract import Listing, Run
@@ -14,7 +15,7 @@ from runcert_reference.memory import MemoryRunStore, MemorySpace
 class IndexForgetsUpdatedRuns(MemoryRunStore):
     """Opening a handle builds the index anew, without the runs that were updated by then."""
 
-    _forgotten: set[str] = set()
+    _forgotten: ClassVar[set[str]] = set()
 
     def __init__(self, space: MemorySpace) -> None:
         super().__init__(space)

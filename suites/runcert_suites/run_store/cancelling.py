@@ -24,7 +24,7 @@ class CancelledCalls:
 
     def test_create(self, case: Case) -> None:
         """create, cancelled at each place where it gives up the event loop."""
-        _cancel_everywhere(case, lambda judge, handle: Create(a_run(judge.case)))
+        _cancel_everywhere(case, lambda judge, _: Create(a_run(judge.case)))
 
     def test_find(self, case: Case) -> None:
         """Find of a stored run, cancelled at each place; a later find of another run gets its own answer."""
@@ -32,7 +32,7 @@ class CancelledCalls:
 
     def test_compare_and_set(self, case: Case) -> None:
         """compare_and_set, cancelled at each place."""
-        _cancel_everywhere(case, lambda judge, handle: _stored(judge, handle))
+        _cancel_everywhere(case, _stored)
 
     def test_find_resumable(self, case: Case) -> None:
         """find_resumable, where it is claimed, cancelled at each place."""

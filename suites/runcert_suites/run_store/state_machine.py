@@ -182,7 +182,7 @@ class RunStoreMachine(RuleBasedStateMachine):
         self.perform(who, Find(run_id))
 
     @rule(who=_WHO, update=st.booleans())
-    def use_an_unknown_id(self, who: int, update: bool) -> None:  # noqa: FBT001  # drawn by Hypothesis
+    def use_an_unknown_id(self, who: int, update: bool) -> None:
         """Find, or update, a run that nobody created."""
         run = a_run(self.case, tenant_id=self.tenants[0])
         self.perform(who, CompareAndSet(run, updated(run)) if update else Find(run.run_id))
