@@ -76,7 +76,9 @@ def _sequence(opening: str, values: list[object] | tuple[object, ...], closing: 
 
 def _mapping(values: dict[object, object]) -> list[object]:
     parts: list[object] = [_Literal("}")]
-    for key, value in sorted(((_scalar(key, Numbers.STRICT), value) for key, value in values.items()), key=_first, reverse=True):
+    for key, value in sorted(
+        ((_scalar(key, Numbers.STRICT), value) for key, value in values.items()), key=_first, reverse=True
+    ):
         parts.extend((_Literal(","), value, _Literal(":"), _Literal(key)))
     parts.append(_Literal("{"))
     return parts

@@ -156,7 +156,9 @@ def _encode_scalar(value: object) -> JsonValue:
     if kind is str and isinstance(value, str):
         return value if _is_text(value) else {"$text": [ord(character) for character in value]}
     if kind is int and isinstance(value, int):
-        return value if -_EXACT <= value <= _EXACT else {"$int": str(value) if value.bit_length() < _LONG_INTEGER else hex(value)}
+        return (
+            value if -_EXACT <= value <= _EXACT else {"$int": str(value) if value.bit_length() < _LONG_INTEGER else hex(value)}
+        )
     if kind is float and isinstance(value, float):
         return {"$float": repr(value)} if math.isfinite(value) else {"$invalid": _NOT_FINITE[repr(value)]}
     if kind is datetime and isinstance(value, datetime):

@@ -12,7 +12,7 @@ from typing import TypeAlias, Union
 
 __all__ = ["JsonObject", "JsonValue", "depth_of", "holds_large_integer", "json_problem", "shown", "size_of", "text_problem"]
 
-JsonValue: TypeAlias = Union[None, bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"]]
+JsonValue: TypeAlias = Union[bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"], None]
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 _SURROGATES = range(0xD800, 0xE000)

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 from runcert_contract.canonical import canonical
 from runcert_contract.claims import Claims, Limits, Text
 from runcert_contract.clauses import Clause, Need
-from runcert_contract.errors import InvalidIdentifier, InvalidRecord, StoreError, TooLarge
+from runcert_contract.errors import InvalidIdentifier, InvalidRecord, TooLarge
 from runcert_contract.json_values import JsonObject, JsonValue, depth_of, json_problem, shown, size_of, text_problem
 
 __all__ = [
@@ -239,26 +239,60 @@ _LISTS = (Need.ENUMERATES,)
 
 CLAUSES: tuple[Clause, ...] = (
     Clause("RUN-CREATE-1", "create stores the run; a find that begins afterwards, on any handle in scope, returns it"),
-    Clause("RUN-CREATE-2", "create on an id in use, in any status, raises AlreadyExists and leaves the stored record untouched"),
-    Clause("RUN-CREATE-3", "of N concurrent creates of one id at most one succeeds; exactly one if no call ended retryable or unknown; success is never reported for a record that is then absent", _SEVERAL),
+    Clause(
+        "RUN-CREATE-2", "create on an id in use, in any status, raises AlreadyExists and leaves the stored record untouched"
+    ),
+    Clause(
+        "RUN-CREATE-3",
+        "of N concurrent creates of one id at most one succeeds; exactly one if no call ended retryable or unknown; success is never reported for a record that is then absent",
+        _SEVERAL,
+    ),
     Clause("RUN-CREATE-4", "create takes version 0; anything else is InvalidRecord"),
     Clause("RUN-CREATE-5", "run ids are unique across tenants"),
     Clause("RUN-FIND-1", "an unknown id gives None, raises nothing (but InvalidIdentifier), creates nothing"),
-    Clause("RUN-FIND-2", "a find that begins after an acknowledged write, on any handle in scope, sees it or something newer; answers never go back"),
+    Clause(
+        "RUN-FIND-2",
+        "a find that begins after an acknowledged write, on any handle in scope, sees it or something newer; answers never go back",
+    ),
     Clause("RUN-FIND-3", "only committed state is returned"),
-    Clause("RUN-CAS-1", "compare_and_set gives True only if the stored run had expected's id and version, and then the version is expected + 1; False only if at some moment of the call the run was absent, its version differed, or a claimed guard forbade the move; any other obstacle raises"),
+    Clause(
+        "RUN-CAS-1",
+        "compare_and_set gives True only if the stored run had expected's id and version, and then the version is expected + 1; False only if at some moment of the call the run was absent, its version differed, or a claimed guard forbade the move; any other obstacle raises",
+    ),
     Clause("RUN-CAS-2", "a refused update changes nothing, nested parts included"),
-    Clause("RUN-CAS-3", "a version that is not expected + 1, or ids that differ, raise InvalidRecord before storage is touched"),
+    Clause(
+        "RUN-CAS-3", "a version that is not expected + 1, or ids that differ, raise InvalidRecord before storage is touched"
+    ),
     Clause("RUN-CAS-4", "compare_and_set of a missing run gives False, and nothing is inserted"),
     Clause("RUN-CAS-5", "an update equal to what is stored (but for the version) succeeds and advances the version"),
-    Clause("RUN-CAS-6", "of N contenders for one version at most one gets True; exactly one if none ended retryable or unknown; Trues <= versions gained <= Trues + unknowns", _SEVERAL),
-    Clause("RUN-CAS-8", "the store never rebases: it may resubmit the same expected version after a definite abort, and never re-reads to make a refused update fit"),
-    Clause("RUN-CAS-9", "the conflict check uses no clock: writes within one tick, and with clocks turned back, still conflict"),
+    Clause(
+        "RUN-CAS-6",
+        "of N contenders for one version at most one gets True; exactly one if none ended retryable or unknown; Trues <= versions gained <= Trues + unknowns",
+        _SEVERAL,
+    ),
+    Clause(
+        "RUN-CAS-8",
+        "the store never rebases: it may resubmit the same expected version after a definite abort, and never re-reads to make a refused update fit",
+    ),
+    Clause(
+        "RUN-CAS-9", "the conflict check uses no clock: writes within one tick, and with clocks turned back, still conflict"
+    ),
     Clause("RUN-CAS-10", "of the moving fields of expected only the version is compared"),
-    Clause("RUN-IDENTITY-1", "an update that differs from expected in an identity field raises InvalidRecord (from the two arguments alone)"),
-    Clause("RUN-TERMINAL-1", "an update that changes status or result of a terminal run gives False; any other update of it may give True or False", (Need.GUARDS_TERMINAL,)),
+    Clause(
+        "RUN-IDENTITY-1",
+        "an update that differs from expected in an identity field raises InvalidRecord (from the two arguments alone)",
+    ),
+    Clause(
+        "RUN-TERMINAL-1",
+        "an update that changes status or result of a terminal run gives False; any other update of it may give True or False",
+        (Need.GUARDS_TERMINAL,),
+    ),
     Clause("RUN-REUSE-1", "an id is never accepted again by create, also after purge or retention", (Need.PURGE,)),
-    Clause("RUN-RESUMABLE-1", 'find_resumable returns every non-terminal run of exactly that tenant ("" is a tenant) and nothing else', _LISTS),
+    Clause(
+        "RUN-RESUMABLE-1",
+        'find_resumable returns every non-terminal run of exactly that tenant ("" is a tenant) and nothing else',
+        _LISTS,
+    ),
 )
 """The clauses of this contract alone; section 2's topics are applied in :mod:`runcert_contract.catalogue`."""
 
@@ -354,7 +388,9 @@ def _update_problem(expected: Run, updated: Run) -> str | None:
     if updated.version != expected.version + 1:
         return f"the version of an update is expected + 1 = {shown(expected.version + 1)}, found {shown(updated.version)}"
     for name in IDENTITY_FIELDS:
-        if canonical(getattr(expected, name)) != canonical(getattr(updated, name)):  # by instant, also where clocks are set back
+        if canonical(getattr(expected, name)) != canonical(
+            getattr(updated, name)
+        ):  # by instant, also where clocks are set back
             return f"{name} is part of the identity and never changes; create another run instead"
     return None
 
@@ -378,7 +414,7 @@ def _record_problem(run: Run, claims: Claims) -> str | None:
     return None
 
 
-def _count_problem(value: object, claims: Claims) -> str | None:
+def _count_problem(value: object, _claims: Claims) -> str | None:
     if type(value) is not int:
         return f"expected an int, found {type(value).__name__}"
     return None if value >= 0 else f"expected 0 or more, found {shown(value)}"
@@ -408,7 +444,7 @@ def _optional_instant_problem(value: object, claims: Claims) -> str | None:
     return None if value is None else _instant_problem(value, claims)
 
 
-def _status_problem(value: object, claims: Claims) -> str | None:
+def _status_problem(value: object, _claims: Claims) -> str | None:
     return None if isinstance(value, RunStatus) else f"expected a RunStatus, found {type(value).__name__}"
 
 
@@ -503,4 +539,3 @@ def run_as_stored(run: Run, limits: Limits) -> Run:
         updated_at=truncated(run.updated_at, limits.precision),
         due_at=due_at,
     )
-

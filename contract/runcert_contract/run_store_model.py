@@ -212,7 +212,9 @@ class RunStoreModel:
 
     def expected_runs(self, state: State, operation: Operation) -> tuple[Run, ...]:
         """Give the runs that the contract permits ``operation`` to return, for messages that compare field by field."""
-        return tuple(p.run for settled in self.settled(state) for p in self.permissions(settled, operation) if p.run is not None)
+        return tuple(
+            p.run for settled in self.settled(state) for p in self.permissions(settled, operation) if p.run is not None
+        )
 
     def permissions(self, state: State, operation: Operation) -> tuple[Permission, ...]:
         """Give every outcome that is permitted in ``state``, pending writes left aside."""
@@ -247,7 +249,10 @@ class RunStoreModel:
             return (*permissions, self._refused(AlreadyExists, known))
         stored = self.stored(run)
         after = known.with_record(run.run_id, stored)
-        return (*permissions, Permission(f"the run as stored, {_brief(stored.run)}", self._returns_run(stored), after, stored.run))
+        return (
+            *permissions,
+            Permission(f"the run as stored, {_brief(stored.run)}", self._returns_run(stored), after, stored.run),
+        )
 
     def _find(self, state: State, operation: Find) -> tuple[Permission, ...]:
         names = {"run_id": operation.run_id}
@@ -361,7 +366,9 @@ class RunStoreModel:
     # What an outcome has to look like.
 
     def _refused(self, error: type[StoreError], after: State) -> Permission:
-        return Permission(error.__name__, lambda outcome: isinstance(outcome, Raised) and isinstance(outcome.error, error), after)
+        return Permission(
+            error.__name__, lambda outcome: isinstance(outcome, Raised) and isinstance(outcome.error, error), after
+        )
 
     def _returns_run(self, stored: Stored) -> Callable[[Outcome], bool]:
         def admits(outcome: Outcome) -> bool:
@@ -440,4 +447,8 @@ def _brief(run: Run) -> str:
     shown = {"run_id": run.run_id, "version": run.version, "status": run.status.value}
     if run.stage != defaults["stage"]:
         shown["stage"] = run.stage
-    return "Run(" + ", ".join(f"{name}={value!r}" if name != "status" else f"status={value}" for name, value in shown.items()) + ")"
+    return (
+        "Run("
+        + ", ".join(f"{name}={value!r}" if name != "status" else f"status={value}" for name, value in shown.items())
+        + ")"
+    )

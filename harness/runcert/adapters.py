@@ -220,10 +220,14 @@ def _check_claims(claims: Claims, name: str) -> None:
                 f"adapter {name}: a promise for {fault.value} cannot be tested by this catalogue revision (it tests: {can}); leave it out"
             )
         if not isinstance(promise, (Kept, Volatile)):
-            raise UsageProblem(f"adapter {name}: for {fault.value} this catalogue revision tests kept and volatile, not {promise.text}")
+            raise UsageProblem(
+                f"adapter {name}: for {fault.value} this catalogue revision tests kept and volatile, not {promise.text}"
+            )
     for capability, stance in claims.capabilities.items():
         if stance is not Stance.SILENT and capability not in TESTABLE_CAPABILITIES:
-            raise UsageProblem(f"adapter {name}: capability {capability.value} cannot be tested by this catalogue revision; leave it out")
+            raise UsageProblem(
+                f"adapter {name}: capability {capability.value} cannot be tested by this catalogue revision; leave it out"
+            )
         if stance is Stance.ABSENT and capability.operation is None:
             raise UsageProblem(
                 f"adapter {name}: capability {capability.value} has no operation of its own, so it is claimed or silent, never absent"

@@ -120,7 +120,9 @@ class Workplace:
             adapter: the other adapter, for instance the other form of the same store.
         """
         self._made += 1
-        return Workplace(f"{self.spec} beside {adapter.name}", adapter, self._root / f"{self._made}-beside", self._servers, self._watchdog)
+        return Workplace(
+            f"{self.spec} beside {adapter.name}", adapter, self._root / f"{self._made}-beside", self._servers, self._watchdog
+        )
 
     def open(self, namespace: Namespace, note: Callable[[Step], None] | None = None) -> Handle:
         """Open one more handle on ``namespace``."""
@@ -158,7 +160,9 @@ class Workplace:
         except UsageProblem:
             raise
         except Exception as error:
-            raise AdapterProblem(f"the hook {name} of the adapter {self.adapter.name} raised {describe_error(error)}") from error
+            raise AdapterProblem(
+                f"the hook {name} of the adapter {self.adapter.name} raised {describe_error(error)}"
+            ) from error
 
     def _call_hook(self, hook: Callable[..., Any], arguments: Sequence[object]) -> Any:
         value = hook(*arguments)

@@ -86,7 +86,8 @@ def make_certificate(report: TargetReport, facts: RunFacts) -> dict[str, Any]:
         "refused": introduction.refused,
         "complaints": list(report.complaints),
         "waivers": [
-            {"clause": w.clause, "reason": w.reason, "expires": w.expires.isoformat(), "target": w.target} for w in facts.waivers
+            {"clause": w.clause, "reason": w.reason, "expires": w.expires.isoformat(), "target": w.target}
+            for w in facts.waivers
         ],
         "selfcheck": dict(facts.selfcheck),
         "reach": "none",
@@ -187,11 +188,14 @@ def _revision_problems(catalogue: Mapping[str, Any]) -> list[str]:
 
 def _catalogue_problems(certificate: Mapping[str, Any], section: Mapping[str, Any]) -> list[str]:
     clauses = [
-        Clause(c["id"], c["statement"], tuple(_need(name) for name in c["needs"]), Strength(c["strength"])) for c in section["clauses"]
+        Clause(c["id"], c["statement"], tuple(_need(name) for name in c["needs"]), Strength(c["strength"]))
+        for c in section["clauses"]
     ]
     problems = _changed_clauses(clauses) if certificate["catalogue"]["revision"] == CATALOGUE.revision else []
     if not certificate["run"]["partial"] and digest_of(clauses) != certificate["catalogue"]["digest"]:
-        problems.append(f"{section['contract']}: the list of clauses is not the one of the catalogue named (its digest differs)")
+        problems.append(
+            f"{section['contract']}: the list of clauses is not the one of the catalogue named (its digest differs)"
+        )
     return problems
 
 

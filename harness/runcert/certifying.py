@@ -119,7 +119,10 @@ def _check_order(order: Order) -> None:
     known = {clause.id for clause in CATALOGUE.clauses}
     for name in order.only:
         if name not in known:
-            near = ", ".join(sorted(other for other in known if other.rpartition("-")[0] == name.rpartition("-")[0])) or "`runcert clauses` lists all"
+            near = (
+                ", ".join(sorted(other for other in known if other.rpartition("-")[0] == name.rpartition("-")[0]))
+                or "`runcert clauses` lists all"
+            )
             raise UsageProblem(f"there is no clause {name!r} in this catalogue ({near})")
 
 
@@ -127,7 +130,9 @@ def _check_names(introductions: Sequence[Introduction]) -> None:
     names = [introduction.name for introduction in introductions]
     for name in names:
         if names.count(name) > 1:
-            raise UsageProblem(f"the target name {name!r} is used more than once; give one adapter another name with @adapter(target=...)")
+            raise UsageProblem(
+                f"the target name {name!r} is used more than once; give one adapter another name with @adapter(target=...)"
+            )
 
 
 def _narrowed(introduction: Introduction, order: Order) -> Introduction:
@@ -145,7 +150,9 @@ def _narrowed(introduction: Introduction, order: Order) -> Introduction:
     ]
     if not checks and introduction.refused is None:
         applies = introduction.description["clauses"]
-        reasons = "; ".join(f"{name} does not apply ({applies[name]['reason']})" for name in order.only if applies[name]["verdict"])
+        reasons = "; ".join(
+            f"{name} does not apply ({applies[name]['reason']})" for name in order.only if applies[name]["verdict"]
+        )
         raise UsageProblem(f"nothing to run on {introduction.name}: {reasons or 'the selection is empty'}")
     return replace(introduction, checks=checks)
 
@@ -165,7 +172,9 @@ def _jobs(introductions: Sequence[Introduction], processes: int) -> list[tuple[s
     return [(text, shard) for text, shard in jobs if shard]
 
 
-def _reports(introductions: Sequence[Introduction], results: Sequence[CheckResult], order: Order, today: date) -> list[TargetReport]:
+def _reports(
+    introductions: Sequence[Introduction], results: Sequence[CheckResult], order: Order, today: date
+) -> list[TargetReport]:
     by_spec: dict[str, list[CheckResult]] = defaultdict(list)
     for result in results:
         by_spec[result.spec].append(result)
@@ -230,4 +239,3 @@ def _write_json(path: Path, content: object) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
-

@@ -50,7 +50,9 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
         except Exception as error:
             if os.environ.get(_TRACEBACK):
                 raise
-            click.echo(f"runcert: the kit failed, which is a defect to report: {without_passwords(describe_error(error))}", err=True)
+            click.echo(
+                f"runcert: the kit failed, which is a defect to report: {without_passwords(describe_error(error))}", err=True
+            )
             click.echo(f"(set {_TRACEBACK}=1 to see where)", err=True)
             code = ExitCode.UNDECIDED
         sys.exit(int(code))
@@ -83,13 +85,19 @@ def main() -> None:
 
 def _run_options(command: Callable[..., None]) -> Callable[..., None]:
     options = [
-        click.option("--depth", type=DEPTHS, default="standard", show_default=True, help="How long the same clauses are tried."),
-        click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write certificates, reports and failures here."),
+        click.option(
+            "--depth", type=DEPTHS, default="standard", show_default=True, help="How long the same clauses are tried."
+        ),
+        click.option(
+            "--out", type=click.Path(file_okay=False, path_type=Path), help="Write certificates, reports and failures here."
+        ),
         click.option("--seed", type=click.IntRange(min=0), help="Everything random follows from it; printed when not given."),
         click.option("-n", "processes", type=click.IntRange(min=1), help="Processes at once; by default one per processor."),
         click.option("--contract", help="Only this contract."),
         click.option("--waivers", type=click.Path(dir_okay=False, path_type=Path), help="TOML file of accepted failures."),
-        click.option("--server", "servers", multiple=True, metavar="NAME=URL|wheel|system|containers", help="Where a server is."),
+        click.option(
+            "--server", "servers", multiple=True, metavar="NAME=URL|wheel|system|containers", help="Where a server is."
+        ),
         click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True),
     ]
     for option in reversed(options):
@@ -183,7 +191,13 @@ def clauses(contract: str | None, form: str) -> int:
     chosen = CATALOGUE.of(contract) if contract is not None else CATALOGUE.clauses
     if form == "json":
         rows = [
-            {"id": c.id, "statement": c.statement, "needs": [n.value for n in c.needs], "strength": c.strength.value, "source": c.source}
+            {
+                "id": c.id,
+                "statement": c.statement,
+                "needs": [n.value for n in c.needs],
+                "strength": c.strength.value,
+                "source": c.source,
+            }
             for c in chosen
         ]
         click.echo(json.dumps({"revision": CATALOGUE.revision, "digest": CATALOGUE.digest, "clauses": rows}, indent=2))
@@ -237,7 +251,9 @@ def _replay(order: Order, data: dict[str, Any], diverged: int) -> int:
         click.echo("\n".join(failure_lines(result, "failed again, as before")))
         return 1
     verdict = "did not run" if result is None else f"gave {result.verdict} {result.clause} {result.found}".rstrip()
-    click.echo(f"{data['check']} {verdict}; before, it failed {data['clause']}. The replay diverged: the failure depends on timing or on the machine.")
+    click.echo(
+        f"{data['check']} {verdict}; before, it failed {data['clause']}. The replay diverged: the failure depends on timing or on the machine."
+    )
     return diverged
 
 
@@ -273,7 +289,9 @@ def rerun(certificate: Path, out: Path | None, servers: tuple[str, ...]) -> int:
     run, target = data["run"], data["target"]
     only = tuple(c["id"] for c in data["contracts"][0]["clauses"]) if run["partial"] else ()
     if "***@" in target["text"]:
-        raise UsageProblem(f"{certificate}: the password of {target['text']} is not stored; run `runcert certify` with the full URL")
+        raise UsageProblem(
+            f"{certificate}: the password of {target['text']} is not stored; run `runcert certify` with the full URL"
+        )
     click.echo(f"repeating {target['text']} at depth {run['depth']} with seed {run['seed']}; before: {data['verdict']}")
     return _certify(_order((target["text"],), only=only, depth=run["depth"], seed=run["seed"], servers=servers), out, "text")
 
@@ -320,7 +338,9 @@ def selfcheck(contract: str | None, *, full: bool, seed: int | None, processes: 
     progress = LiveProgress("selfcheck", total_checks(contract, full=full))
     progress.start()
     try:
-        report = run_selfcheck(contract, full=full, seed=chosen, processes=processes or os.cpu_count() or 1, on_event=progress.note)
+        report = run_selfcheck(
+            contract, full=full, seed=chosen, processes=processes or os.cpu_count() or 1, on_event=progress.note
+        )
     finally:
         progress.stop()
     if contract is None:

@@ -39,9 +39,7 @@ def describe_adapter(adapter: Adapter) -> dict[str, Any]:
         "hooks": [name for name in HOOKS if name in adapter.hooks],
         "options": sorted(adapter.options),
         "not_a_write": sorted(adapter.not_a_write),
-        "clauses": {
-            clause.id: _applies(adapter, clause.id) for clause in CATALOGUE.of(adapter.contract)
-        },
+        "clauses": {clause.id: _applies(adapter, clause.id) for clause in CATALOGUE.of(adapter.contract)},
     }
 
 

@@ -193,7 +193,9 @@ def hang_result(check: Check, workplace: Workplace, hang: Hang) -> CheckResult:
         clause=f"{prefix}-BOUND-1" if hang.is_call else check.clauses[0],
         verdict=(Verdict.FAIL if hang.is_call else Verdict.ADAPTER_ERROR).value,
         expected=f"{hang.description} to end within {wait:g} s" if hang.is_call else "",
-        found=f"no end after {hang.seconds:g} s" if hang.is_call else f"{hang.description} did not end within {hang.seconds:g} s",
+        found=f"no end after {hang.seconds:g} s"
+        if hang.is_call
+        else f"{hang.description} did not end within {hang.seconds:g} s",
         steps=_encoded(workplace.steps),
         seconds=hang.seconds,
         deviations=1,

@@ -196,7 +196,9 @@ class Handle:
 
 def as_it_is_now(step: Step) -> Step:
     """Give a step whose values no store can change any more, where it keeps what it was given or gives away what it keeps."""
-    kept = replace(step.operation, **{entry.name: _copied(getattr(step.operation, entry.name)) for entry in fields(step.operation)})
+    kept = replace(
+        step.operation, **{entry.name: _copied(getattr(step.operation, entry.name)) for entry in fields(step.operation)}
+    )
     outcome = Returned(_copied(step.outcome.value)) if isinstance(step.outcome, Returned) else step.outcome
     return Step(step.handle, kept, outcome)
 
@@ -207,7 +209,9 @@ def _copied(value: object) -> object:
     if not isinstance(value, (Run, Result)):
         return value
     inner = {entry.name: getattr(value, entry.name) for entry in fields(value)}
-    changed: dict[str, Any] = {name: _copied_inner(part) for name, part in inner.items() if part and isinstance(part, (dict, list, Result))}
+    changed: dict[str, Any] = {
+        name: _copied_inner(part) for name, part in inner.items() if part and isinstance(part, (dict, list, Result))
+    }
     return replace(value, **changed) if changed else value
 
 

@@ -125,7 +125,9 @@ def _smoke(certification: Any) -> None:
 
 
 def _hung(hang: Hang) -> None:
-    sys.__stderr__.write(f"\nruncert: {hang.description} did not end within {hang.seconds:g} s; pytest cannot go on in this process\n")  # type: ignore[union-attr]  # pytest keeps it open
+    sys.__stderr__.write(
+        f"\nruncert: {hang.description} did not end within {hang.seconds:g} s; pytest cannot go on in this process\n"
+    )  # type: ignore[union-attr]  # pytest keeps it open
     os._exit(_HUNG)
 
 

@@ -140,7 +140,14 @@ def _row(store: FaultyStore, results: Sequence[CheckResult], full: bool) -> Row:
     first = caught[0]
     message = f"expected {first.expected}; found {first.found}"
     if first.sound not in ("", Verdict.PASS.value):
-        return Row(store, "wrong-reason", first.check, first.seconds, f"the store without the fault is {first.sound}: {message}", others)
+        return Row(
+            store,
+            "wrong-reason",
+            first.check,
+            first.seconds,
+            f"the store without the fault is {first.sound}: {message}",
+            others,
+        )
     return Row(store, "caught", first.check, first.seconds, message, others or (store.clause,))
 
 

@@ -41,7 +41,14 @@ SILENCE_SECONDS = 900.0
 _MOST_LOSSES = 3
 """After how many hangs or lost processes the rest of a target's checks is left as not run."""
 
-_REMOVED_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONOPTIMIZE", "PYTHONINSPECT", "PYTHONSTARTUP", "PYTHONBREAKPOINT")
+_REMOVED_VARIABLES = (
+    "PYTEST_ADDOPTS",
+    "PYTEST_PLUGINS",
+    "PYTHONOPTIMIZE",
+    "PYTHONINSPECT",
+    "PYTHONSTARTUP",
+    "PYTHONBREAKPOINT",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +161,9 @@ class Supervisor:
                 raise KitProblem(message["message"])
             elif message["kind"] == "silence":
                 self._kill(process)
-                raise UsageProblem(f"{without_passwords(text)}: loading and the smoke test did not end within {INTRODUCTION_SECONDS:g} s")
+                raise UsageProblem(
+                    f"{without_passwords(text)}: loading and the smoke test did not end within {INTRODUCTION_SECONDS:g} s"
+                )
         status = process.popen.wait()
         raise UsageProblem(
             f"{without_passwords(text)}: the process ended with status {status} while the target was loaded and tried; "
@@ -372,4 +381,3 @@ def _what_is_left(jobs: Sequence[Job], results: Sequence[CheckResult]) -> list[J
         if checks:
             left.append(replace(job, checks=checks))
     return left
-

@@ -85,7 +85,9 @@ def check_unique(targets: Sequence[Target]) -> None:
     """
     for name, count in Counter(target.name for target in targets).items():
         if count > 1:
-            raise UsageProblem(f"the target name {name!r} is used {count} times; give one adapter another name with @adapter(target=...)")
+            raise UsageProblem(
+                f"the target name {name!r} is used {count} times; give one adapter another name with @adapter(target=...)"
+            )
 
 
 def _from_url(text: str) -> Target:
@@ -106,7 +108,11 @@ def _from_file(path: Path, attribute: str | None) -> tuple[Target, ...]:
     module = _import_file(path)
     if attribute is not None:
         return (Target(f"{path}:{attribute}", f"{path.resolve()}:{attribute}", _attribute(module, attribute, str(path))),)
-    found = {name: value for name, value in vars(module).items() if isinstance(value, Adapter) and value.open.__module__ == module.__name__}
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, Adapter) and value.open.__module__ == module.__name__
+    }
     if not found:
         raise UsageProblem(f"{path} holds no adapter; decorate the function that opens your store with @adapter(RunStore)")
     return tuple(Target(f"{path}:{name}", f"{path.resolve()}:{name}", value) for name, value in found.items())
@@ -153,7 +159,9 @@ def _import_problem(name: str, error: BaseException) -> UsageProblem:
     if isinstance(error, SyntaxError):
         return UsageProblem(f"{name} has a syntax error in line {error.lineno}: {error.msg}")
     if isinstance(error, ModuleNotFoundError):
-        return UsageProblem(f"{name} cannot be imported: there is no module {error.name!r}; install what provides it, or mind the spelling")
+        return UsageProblem(
+            f"{name} cannot be imported: there is no module {error.name!r}; install what provides it, or mind the spelling"
+        )
     return UsageProblem(f"{name} cannot be imported: {without_passwords(describe_error(error))}")
 
 
@@ -186,7 +194,9 @@ def _from_name(text: str) -> Target:
         )
     if len({entry.value for entry in entries}) > 1:
         owners = ", ".join(sorted(entry.value for entry in entries))
-        raise UsageProblem(f"the target name {text!r} is registered more than once ({owners}); name the one you mean as module:attribute")
+        raise UsageProblem(
+            f"the target name {text!r} is registered more than once ({owners}); name the one you mean as module:attribute"
+        )
     return Target(text, text, _as_adapter(_load(entries[0], text), text))
 
 
@@ -196,7 +206,9 @@ def _load(entry: EntryPoint, text: str) -> object:
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         way_out = f"pip install 'runcert[{extra}]'" if extra else "install what provides it"
-        raise UsageProblem(f"target {without_passwords(text)!r} needs the module {error.name!r}, which is not installed: {way_out}") from error
+        raise UsageProblem(
+            f"target {without_passwords(text)!r} needs the module {error.name!r}, which is not installed: {way_out}"
+        ) from error
     except Exception as error:
         raise UsageProblem(f"target {without_passwords(text)!r} cannot be loaded: {describe_error(error)}") from error
 

@@ -18,7 +18,9 @@ from runcert_contract import CATALOGUE
 
 __all__ = ["Waiver", "read_waivers"]
 
-_FORM = 'expected [[waiver]] tables with clause = "RUN-CAS-9", reason = "...", expires = 2027-01-31 and, if wanted, target = "name"'
+_FORM = (
+    'expected [[waiver]] tables with clause = "RUN-CAS-9", reason = "...", expires = 2027-01-31 and, if wanted, target = "name"'
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,4 +193,3 @@ def forget(namespace: str) -> None:
     """Remove the space of a namespace."""
     with _spaces_lock:
         _spaces.pop(namespace, None)
-

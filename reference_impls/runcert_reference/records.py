@@ -27,7 +27,9 @@ def read_record(text: str, run_id: str) -> Run:
     try:
         run = decode(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise CorruptRecord(f"run {run_id!r}: the stored record cannot be read; restore it from a backup", record=run_id) from error
+        raise CorruptRecord(
+            f"run {run_id!r}: the stored record cannot be read; restore it from a backup", record=run_id
+        ) from error
     if not isinstance(run, Run) or run.run_id != run_id:
         raise CorruptRecord(f"run {run_id!r}: another record is stored under this id; restore it from a backup", record=run_id)
     return run

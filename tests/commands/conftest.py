@@ -40,10 +40,14 @@ def runcert(tmp_path: Path) -> Runcert:
     home = tmp_path / "home"
     home.mkdir()
 
-    def run(*arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, expected: int | None = None) -> Finished:
+    def run(
+        *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, expected: int | None = None
+    ) -> Finished:
         environment = {**os.environ, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(home), **(env or {})}
         command = [str(RUNCERT), *arguments]
-        done = subprocess.run(command, cwd=cwd or tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False)
+        done = subprocess.run(
+            command, cwd=cwd or tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
+        )
         finished = Finished(done.returncode, done.stdout, done.stderr)
         assert "Traceback" not in finished.err, finished.err
         assert [] == sorted(temporary.iterdir())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import STORES, Runcert
+from .conftest import Runcert
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,17 @@ def test_a_wrong_command_line_says_what_is_wrong(runcert: Runcert, arguments: li
         ("from runcert import RunStore, adapter\n@adapter(RunStore)\ndef plain(lab):\n    return 1\n", "use `yield store`"),
         ("import os\nos._exit(0)\n", "the process ended with status 0 while the target was loaded"),
         (
-            "from runcert import Fault, Kept, RunStore, adapter\n"
-            "@adapter(RunStore, durability={Fault.POWER_LOSS: Kept()})\ndef bold(lab):\n    yield 1\n",
+            (
+                "from runcert import Fault, Kept, RunStore, adapter\n"
+                "@adapter(RunStore, durability={Fault.POWER_LOSS: Kept()})\ndef bold(lab):\n    yield 1\n"
+            ),
             "a promise for power-loss cannot be tested by this catalogue revision",
         ),
         (
-            "from runcert import Capability, RunStore, Stance, adapter\n"
-            "@adapter(RunStore, capabilities={Capability.REPAIRS: Stance.CLAIMED})\ndef bold(lab):\n    yield 1\n",
+            (
+                "from runcert import Capability, RunStore, Stance, adapter\n"
+                "@adapter(RunStore, capabilities={Capability.REPAIRS: Stance.CLAIMED})\ndef bold(lab):\n    yield 1\n"
+            ),
             "capability repairs cannot be tested by this catalogue revision",
         ),
     ],
@@ -87,7 +91,9 @@ def test_a_file_that_is_no_adapter_says_what_is_wrong(runcert: Runcert, tmp_path
 
 def test_a_server_that_nobody_named_is_asked_for(runcert: Runcert, tmp_path: Path) -> None:
     file = tmp_path / "stores.py"
-    file.write_text("from runcert import RunStore, adapter\n@adapter(RunStore)\ndef theirs(lab):\n    yield lab.server('postgresql')\n")
+    file.write_text(
+        "from runcert import RunStore, adapter\n@adapter(RunStore)\ndef theirs(lab):\n    yield lab.server('postgresql')\n"
+    )
 
     done = runcert("certify", str(file), expected=2)
 
@@ -110,7 +116,9 @@ def test_the_password_of_a_server_is_never_shown(runcert: Runcert, tmp_path: Pat
 def test_an_output_directory_that_cannot_be_written_is_exit_2(runcert: Runcert, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    done = runcert("certify", "memory", "--depth", "quick", "--only", "RUN-CREATE-2", "--out", str(tmp_path / "file" / "out"), expected=2)
+    done = runcert(
+        "certify", "memory", "--depth", "quick", "--only", "RUN-CREATE-2", "--out", str(tmp_path / "file" / "out"), expected=2
+    )
 
     assert "cannot write there" in done.err
 
@@ -172,4 +180,3 @@ def _wait_for_the_end_of(pid: int) -> None:
             return
         if (status := Path(f"/proc/{pid}/stat")).exists() and status.read_text().rpartition(")")[2].split()[0] == "Z":
             return
-

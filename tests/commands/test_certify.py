@@ -132,7 +132,9 @@ def test_a_verdict_edited_by_hand_is_refused(runcert: Runcert, edited: Path) -> 
 
 
 def test_a_waived_failure_is_shown_and_certifies_nothing(runcert: Runcert, tmp_path: Path) -> None:
-    (tmp_path / "waivers.toml").write_text('[[waiver]]\nclause = "RUN-CREATE-2"\nreason = "being mended"\nexpires = 2099-01-01\n')
+    (tmp_path / "waivers.toml").write_text(
+        '[[waiver]]\nclause = "RUN-CREATE-2"\nreason = "being mended"\nexpires = 2099-01-01\n'
+    )
 
     done = runcert("certify", RED, *QUICK, "--only", "RUN-CREATE-2", "--waivers", "waivers.toml", "--out", "out", expected=0)
 
@@ -144,7 +146,9 @@ def test_a_waived_failure_is_shown_and_certifies_nothing(runcert: Runcert, tmp_p
     ("target", "expires", "complaint"),
     [("memory", "2099-01-01", "is stale: the clause no longer fails"), (RED, "2001-01-01", "expired on 2001-01-01")],
 )
-def test_a_waiver_that_outlived_its_reason_fails(runcert: Runcert, tmp_path: Path, target: str, expires: str, complaint: str) -> None:
+def test_a_waiver_that_outlived_its_reason_fails(
+    runcert: Runcert, tmp_path: Path, target: str, expires: str, complaint: str
+) -> None:
     (tmp_path / "waivers.toml").write_text(f'[[waiver]]\nclause = "RUN-CREATE-2"\nreason = "x"\nexpires = {expires}\n')
 
     done = runcert("certify", target, *QUICK, "--only", "RUN-CREATE-2", "--waivers", "waivers.toml", expected=1)
@@ -165,7 +169,9 @@ def test_a_terminal_gets_colour_unless_it_is_refused(tmp_path: Path, variables: 
     environment |= {"TERM": "xterm-256color", "COLUMNS": "120", "TMPDIR": str(tmp_path), **variables}
     controller, terminal = pty.openpty()
     command = [str(RUNCERT), "certify", "memory", *QUICK, "--only", "RUN-CREATE-2"]
-    with subprocess.Popen(command, env=environment, stdout=terminal, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=terminal, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+    ) as process:
         os.close(terminal)
         shown = _read_all(controller)
 

@@ -35,7 +35,9 @@ def test_a_faulty_store_is_caught() -> None:
     assert "AlreadyExists" in report.rows[0].message
 
 
-@pytest.mark.parametrize(("name", "state"), [("WELL_BEHAVED", "well-behaved"), ("HARMLESS", "missed"), ("BROKEN_TWIN", "wrong-reason")])
+@pytest.mark.parametrize(
+    ("name", "state"), [("WELL_BEHAVED", "well-behaved"), ("HARMLESS", "missed"), ("BROKEN_TWIN", "wrong-reason")]
+)
 def test_a_store_that_is_not_caught_fails_the_self_check(name: str, state: str) -> None:
     (target,) = resolve(f"{STORES / 'made_up_faults.py'}:{name}")
 

@@ -17,7 +17,7 @@ class WELL_BEHAVED(MemoryRunStore):  # noqa: N801  # becomes a record, not a cla
 
 
 @faulty_memory("RUN-CREATE-2")
-class HARMLESS(MemoryRunStore):  # noqa: N801  # becomes a record, not a class
+class HARMLESS(MemoryRunStore):  # becomes a record, not a class
     """says that it deviates, and does not"""
 
     def create(self, run: Run) -> Run:

@@ -98,5 +98,7 @@ def read_failure(path: Path) -> dict[str, Any]:
         raise UsageProblem(f"{path} is not a failure's file: {error}") from error
     needed = {"target": str, "check": str, "clause": str, "depth": str, "seed": int}
     if not isinstance(data, dict) or data.get("format") != FORMAT or not all(type(data.get(k)) is v for k, v in needed.items()):
-        raise UsageProblem(f"{path} is not a failure's file of the form {FORMAT}; `runcert certify --out DIR` writes them to DIR/TARGET/failures")
+        raise UsageProblem(
+            f"{path} is not a failure's file of the form {FORMAT}; `runcert certify --out DIR` writes them to DIR/TARGET/failures"
+        )
     return data

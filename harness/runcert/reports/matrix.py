@@ -23,7 +23,9 @@ def print_matrix(report: SelfcheckReport, seed: int) -> None:
     caught = sum(row.state == "caught" for row in report.rows)
     clauses = len({row.store.clause for row in report.rows})
     verdict = "the kit can say no" if report.exit_code is ExitCode.HOLDS else "the kit is not to be trusted"
-    console.print(f"{caught} of {len(report.rows)} faulty stores caught by {clauses} clauses; seed {seed}: {verdict}", style="bold")
+    console.print(
+        f"{caught} of {len(report.rows)} faulty stores caught by {clauses} clauses; seed {seed}: {verdict}", style="bold"
+    )
 
 
 def matrix_lines(report: SelfcheckReport) -> list[str]:

@@ -83,7 +83,11 @@ def markdown(report: TargetReport, facts: RunFacts) -> str:
     for clause in report.clauses:
         for number, failure in enumerate(clause.failures, start=1):
             lines += [f"## {clause.id}: {CATALOGUE.get(clause.id).statement}", ""]
-            lines += [f"- check: `{failure.check}`", f"- expected: {_cell(failure.expected)}", f"- found: {_cell(failure.found)}"]
+            lines += [
+                f"- check: `{failure.check}`",
+                f"- expected: {_cell(failure.expected)}",
+                f"- found: {_cell(failure.found)}",
+            ]
             lines += [f"{n}. `{step}`" for n, step in enumerate(steps_in_words(failure.steps), start=1)]
             lines += ["", f"Replay: `{replay_command(report.introduction.text, failure, facts.depth, facts.seed)}`", ""]
             if number == 3:

@@ -52,7 +52,9 @@ def smoke(case: Case) -> None:
                 "expected an answer or an error of the contract (translate yours with @adapter(errors={...}))"
             )
         if isinstance(outcome, Returned) and hasattr(outcome.value, "__await__"):
-            raise AdapterProblem(f"{operation.method} returns an awaitable; write the adapter as `async def` and claim AsyncRunStore")
+            raise AdapterProblem(
+                f"{operation.method} returns an awaitable; write the adapter as `async def` and claim AsyncRunStore"
+            )
 
 
 def refused(case: Case) -> str | None:
