@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -46,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; plan what is to run when targets were named."""
     config.addinivalue_line("markers", "clause(id): the clause of the catalogue that an item judges (runcert)")
-    targets = [*config.getini("certify"), *config.getoption("certify")]
+    targets = [*config.getini("certify"), *config.option.certify]
     if targets and not config.option.help:
         _plan(config, targets)
 
@@ -63,12 +62,12 @@ def _plan(config: pytest.Config, targets: list[str]) -> None:
     seed = _seed(config)
     root = tempfile.mkdtemp(prefix="runcert-pytest-")
     config.add_cleanup(lambda: shutil.rmtree(root, ignore_errors=True))
-    depth = config.getoption("certify_depth")
+    depth = config.option.certify_depth
     try:
-        settings = Settings(root, depth, seed, parse_servers(config.getoption("certify_server")))
+        settings = Settings(root, depth, seed, parse_servers(config.option.certify_server))
         watchdog = Watchdog(_hung)
         config.add_cleanup(watchdog.stop)
-        planned, texts = _planned(targets, config.getoption("only"))
+        planned, texts = _planned(targets, config.option.only)
         explain = lambda result: "\n".join(  # noqa: E731  # one expression, used once
             failure_lines(result, replay_command(texts[result.spec], result, depth, seed))
         )
@@ -82,7 +81,7 @@ def _plan(config: pytest.Config, targets: list[str]) -> None:
 
 def _seed(config: pytest.Config) -> int:
     """Give the seed; the workers of xdist take the one of their controller."""
-    given = config.getoption("certify_seed")
+    given = config.option.certify_seed
     if given is None:
         given = secrets.randbelow(2**32)
         config.option.certify_seed = given
@@ -125,9 +124,8 @@ def _smoke(certification: Any) -> None:
 
 
 def _hung(hang: Hang) -> None:
-    sys.__stderr__.write(
-        f"\nruncert: {hang.description} did not end within {hang.seconds:g} s; pytest cannot go on in this process\n"
-    )  # type: ignore[union-attr]  # pytest keeps it open
+    message = f"\nruncert: {hang.description} did not end within {hang.seconds:g} s; pytest cannot go on in this process\n"
+    os.write(2, message.encode())
     os._exit(_HUNG)
 
 

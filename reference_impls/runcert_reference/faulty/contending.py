@@ -227,7 +227,7 @@ class UpdateIsRefusedWhileOthersTry(MemoryRunStore):
 
 
 @faulty_memory("RUN-CAS-6", source="the clause: nobody wins")
-class NobodyWinsAVersion(MemoryRunStore):
+class NobodyWins(MemoryRunStore):
     """Once two callers have tried one version of a run, compare_and_set gives every one of them False."""
 
     _tried: ClassVar[Counter[tuple[str, int]]] = Counter()

@@ -194,6 +194,7 @@ def until_contended(
     one_round: Callable[[int], list[Event]],
     about: Callable[[Operation], Hashable | None] = contended,
     what: str = "",
+    at_least: int = 1,
 ) -> None:
     """Repeat rounds of a burst until enough operations overlapped with a rival's, and keep the numbers as evidence.
 
@@ -203,6 +204,7 @@ def until_contended(
         one_round: runs and judges one round with that many runs, and gives its events.
         about: what an operation contends for.
         what: what the clients do, where a check has several bursts of one kind.
+        at_least: how many rounds there are at least; each one brings the clients together again.
 
     Raises:
         Inconclusive: too few operations overlapped before the time for it was over.
@@ -211,7 +213,7 @@ def until_contended(
     enough, budget = case.budget(50, 500, 5000), case.budget(5.0, 20.0, 120.0)
     ends = time.monotonic() + budget
     rounds = operations = overlapped = 0
-    while overlapped < enough:
+    while overlapped < enough or rounds < at_least:
         before = None if burst.suspensions is None else burst.suspensions.copy()
         events = one_round(min(64, 12 * 2**rounds))
         rounds += 1

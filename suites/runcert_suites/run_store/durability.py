@@ -80,7 +80,8 @@ class WritingAgainAfterClose:
         """Old runs are updated and new ones created after the handles were opened again, and the next closing keeps both."""
         judge, handle = _begin(case)
         runs = [judge.run_in(handle, status) for status in (RunStatus.REQUESTED, RunStatus.RUNNING, RunStatus.CANCELLED)]
-        for number in range(case.budget(3, 6, 20)):
+        rounds = case.budget(3, 6, 20)
+        for number in range(rounds):
             handle = judge.reopen()
             _read_all(judge, handle, runs)
             if not _kept(case):
@@ -93,7 +94,7 @@ class WritingAgainAfterClose:
             if not _kept(case):
                 judge, handle = _begin(case)
                 runs = []
-        case.evidence["rounds"] = number + 1
+        case.evidence["rounds"] = rounds
 
 
 def _begin(case: Case) -> tuple[Judge, Handle]:

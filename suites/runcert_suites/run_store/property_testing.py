@@ -36,7 +36,7 @@ def settings_for(examples: int, **others: Any) -> settings:
         phases=SHRINKING,
         print_blob=False,
         report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=tuple(HealthCheck.__members__.values()),
         verbosity=Verbosity.quiet,
         **others,
     )

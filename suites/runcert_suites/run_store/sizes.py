@@ -23,9 +23,10 @@ def nested(depth: int, bottom: JsonValue = None) -> JsonValue:
         depth: how deep; 0 gives ``bottom`` itself.
         bottom: a scalar.
     """
-    value = bottom
+    value: JsonValue = bottom
     for level in range(depth, 0, -1):
-        value = {"in": value} if level % 2 else [value]
+        around: JsonValue = {"in": value} if level % 2 else [value]
+        value = around
     return value
 
 
