@@ -293,7 +293,7 @@ class RunStoreModel:
             return (accepted, self._refused(InvalidRecord, state)) if _illegal(stored.run, updated) else (accepted,)
         illegal = self._refused(InvalidRecord, state)
         if not self.claims.claims(Capability.GUARDS_TERMINAL):
-            return (accepted, illegal)
+            return (replace(accepted, text=_UNGUARDED), illegal)
         if _changes_outcome(stored.run, updated):
             return (refused, illegal)
         return (accepted, refused, illegal)
@@ -387,6 +387,9 @@ class RunStoreModel:
             return found == sorted(stored.canonical for stored in wanted) and not listing.corrupt and listing.complete is True
 
         return admits
+
+
+_UNGUARDED = "True (a store that refuses to change ended runs claims the capability guards-terminal)"
 
 
 def _surely_refused(limits: Limits) -> Limits:

@@ -135,7 +135,8 @@ def _result(check: Check, case: Case, error: BaseException | None, seconds: floa
     steps = [] if error is None else _encoded(case.steps)
     expected, found, verdict = "", "", Verdict.PASS
     if isinstance(error, Violation):
-        clause, expected, found, verdict = error.clause or clause, error.expected, error.found, Verdict.FAIL
+        clause = _claimed(error.clause, case.adapter) or clause
+        expected, found, verdict = error.expected, error.found, Verdict.FAIL
     elif isinstance(error, Inconclusive):
         found, verdict = str(error), Verdict.INCONCLUSIVE
     elif isinstance(error, AdapterProblem):
@@ -156,6 +157,14 @@ def _result(check: Check, case: Case, error: BaseException | None, seconds: floa
         seconds=round(seconds, 4),
         seed=case.seed,
     )
+
+
+def _claimed(clause: str | None, adapter: Adapter) -> str | None:
+    """Give the clause that a violation names, unless the store does not claim it: then the check's own has to do."""
+    if clause is None:
+        return None
+    applies = CATALOGUE.get(clause).applies_to(adapter.claims, frozenset(adapter.hooks), adapter.options)
+    return clause if applies.verdict is None else None
 
 
 def _clean(text: str, secret: str) -> str:

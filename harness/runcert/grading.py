@@ -99,7 +99,8 @@ def exit_code_of(verdicts: Sequence[tuple[str, Verdict]], complaints: bool) -> E
     """Give the exit code that follows from the verdicts on clauses."""
     if complaints or any(verdict is Verdict.FAIL and _blocks(name) for name, verdict in verdicts):
         return ExitCode.DOES_NOT_HOLD
-    if any(verdict in _UNDECIDED for _, verdict in verdicts) or not any(verdict.counts for _, verdict in verdicts):
+    decided = any(verdict.counts or verdict is Verdict.WAIVED for _, verdict in verdicts)
+    if not decided or any(verdict in _UNDECIDED for _, verdict in verdicts):
         return ExitCode.UNDECIDED
     return ExitCode.HOLDS
 

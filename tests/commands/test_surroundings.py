@@ -57,9 +57,9 @@ def test_a_sound_store_stays_green_among_traps(runcert: Runcert, surprises: Path
 def test_an_adapter_imports_what_lies_beside_it(runcert: Runcert, tmp_path: Path) -> None:
     (tmp_path / "their_store.py").write_text("from runcert_reference.memory import MemoryRunStore, MemorySpace\n")
     (tmp_path / "adapters.py").write_text(
-        "from runcert import RunStore, adapter\n"
+        "from runcert import Capability, RunStore, Stance, adapter\n"
         "import their_store\n\n"
-        "@adapter(RunStore)\n"
+        "@adapter(RunStore, capabilities={Capability.GUARDS_TERMINAL: Stance.CLAIMED})\n"
         "def theirs(lab):\n"
         "    yield their_store.MemoryRunStore(their_store.MemorySpace())\n"
     )

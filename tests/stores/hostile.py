@@ -11,11 +11,12 @@ from datetime import timedelta
 
 import pytest
 
-from runcert import AsyncRunStore, Handles, Lab, Limits, RunStore, Scope, adapter
+from runcert import AsyncRunStore, Capability, Handles, Lab, Limits, RunStore, Scope, Stance, adapter
 from runcert_contract import Run
 from runcert_reference.memory import AsyncMemoryRunStore, MemoryRunStore, MemorySpace
 
 _FOREVER = threading.Event()
+GUARDED = {Capability.GUARDS_TERMINAL: Stance.CLAIMED}
 SHORT = Limits(maximum_wait=timedelta(seconds=0.3))
 
 
@@ -31,7 +32,7 @@ class Disturbed(MemoryRunStore):
         return super().create(run)
 
 
-@adapter(RunStore, scope=Scope.HANDLE, handles=Handles.SHARED)
+@adapter(RunStore, scope=Scope.HANDLE, handles=Handles.SHARED, capabilities=GUARDED)
 def prints(lab: Lab) -> Iterator[RunStore]:
     yield Disturbed(lambda: (print("noise"), sys.stderr.write("more noise\n"), os.write(1, b"raw noise\n")))  # noqa: T201
 
@@ -43,7 +44,7 @@ def closes_standard_output(lab: Lab) -> Iterator[RunStore]:
     yield MemoryRunStore(MemorySpace())
 
 
-@adapter(RunStore)
+@adapter(RunStore, capabilities=GUARDED)
 def leaks_threads(lab: Lab) -> Iterator[RunStore]:
     threading.Thread(target=_FOREVER.wait, daemon=False).start()
     yield MemoryRunStore(MemorySpace())
@@ -171,7 +172,7 @@ def crashes_the_interpreter(lab: Lab) -> Iterator[RunStore]:
     yield Disturbed(lambda: ctypes.string_at(0) if next(calls) > 3 else None)
 
 
-@adapter(RunStore)
+@adapter(RunStore, capabilities=GUARDED)
 def changes_directory(lab: Lab) -> Iterator[RunStore]:
     os.chdir(lab.directory)
     yield MemoryRunStore(MemorySpace())

@@ -49,6 +49,8 @@ def _step(step: Any) -> str:
     handle = step[0]
     operation: Any = decode(step[1])
     outcome: Any = decode(step[2])
+    if not operation.method:
+        return operation_in_words(operation)
     same = isinstance(outcome, Returned) and outcome.value is not None and outcome.value in operation.arguments
     return f"{handle}: {operation_in_words(operation)}  ->  {'the run as given' if same else outcome_in_words(outcome)}"
 
@@ -65,7 +67,8 @@ def replay_command(text: str, result: CheckResult, depth: str, seed: int, file: 
     """
     if file is not None:
         return f"runcert replay {file}"
-    return f"runcert certify {without_passwords(text)} --only {result.clauses[0]} --depth {depth} --seed {seed}"
+    clause = result.clause if result.clause in result.clauses else result.clauses[0]
+    return f"runcert certify {without_passwords(text)} --only {clause} --depth {depth} --seed {seed}"
 
 
 def failure_file(text: str, result: CheckResult, depth: str, seed: int) -> dict[str, Any]:

@@ -231,10 +231,12 @@ class NobodyWins(MemoryRunStore):
     """Once two callers have tried one version of a run, compare_and_set gives every one of them False."""
 
     _tried: ClassVar[Counter[tuple[str, int]]] = Counter()
+    _counting = threading.Lock()
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         key = (expected.run_id, expected.version)
-        self._tried[key] += 1
+        with self._counting:
+            self._tried[key] += 1
         _let_others_in()
         if self._tried[key] > 1:
             deviates()

@@ -172,11 +172,11 @@ class OnlyCommittedStateIsRead:
             seen = [0]
 
             def one_round(number: int, run: Callable[..., list[Event]] = burst.run, seen: list[int] = seen) -> list[Event]:
-                events = run(read_while_others_write, runs_for(case, number // 4))
+                events = run(read_while_others_write, runs_for(case, min(3, number)))
                 seen[0] += judge_reads(case, events)
                 return events
 
-            until_contended(case, burst, one_round, touched, at_least=4)
+            until_contended(case, burst, one_round, touched, at_least=3)
             _insist_on_winners(seen[0], f"{burst.name}: no find gave a run")
 
 

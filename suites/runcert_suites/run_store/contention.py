@@ -365,8 +365,9 @@ def judge_updates(case: Case, handle: Handle, runs: Sequence[Run], events: Seque
     content = _Content(case)
     start = {run.run_id: run for run in runs}
     groups = _groups(case, events, CompareAndSet)
-    for group in groups:
-        _judge_early_refusals(group)
+    for judge in (_judge_winners, _judge_early_refusals):
+        for group in groups:
+            judge(group)
     return sum(_judge_updates_of_one(group, handle, content, start[group.run_id]) for group in groups)
 
 
@@ -375,12 +376,6 @@ def _judge_updates_of_one(group: _Group, handle: Handle, content: _Content, star
     if not isinstance(found, Run):
         raise group.violation(f"find({group.run_id!r}) after the burst to give the run", value_in_words(found))
     won, unknown = _by_version(group.won), _by_version(group.unknown)
-    for version, winners in sorted(won.items()):
-        if len(winners) > 1:
-            raise group.violation(
-                f"at most one of the contenders for version {version} of {group.run_id!r} to get True",
-                f"{len(winners)} got True: {_clients(winners)}",
-            )
     trues, unknowns = len(group.won), len(group.unknown)
     if not trues <= found.version <= trues + unknowns:
         raise group.violation(
@@ -407,6 +402,15 @@ def _by_version(events: Iterable[Event]) -> dict[int, list[Event]]:
 def _expected_version(event: Event) -> int:
     operation = event.operation
     return operation.expected.version if isinstance(operation, CompareAndSet) else -1
+
+
+def _judge_winners(group: _Group) -> None:
+    for version, winners in sorted(_by_version(group.won).items()):
+        if len(winners) > 1:
+            raise group.violation(
+                f"at most one of the contenders for version {version} of {group.run_id!r} to get True",
+                f"{len(winners)} got True: {_clients(winners)}",
+            )
 
 
 def _judge_early_refusals(group: _Group) -> None:

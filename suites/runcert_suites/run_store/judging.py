@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from runcert.cases import Case
+from runcert.cases import Case, Namespace
 from runcert.checks import Violation
-from runcert.handles import Handle
+from runcert.handles import Handle, Step
 from runcert.wording import difference, operation_in_words, outcome_in_words, value_in_words
 from runcert_contract import (
     AllClosed,
@@ -140,9 +140,14 @@ class Judge:
         items = [run for run in listing.items if tenant_id or getattr(run, "run_id", None) in known]
         return Returned(Listing(items, [name for name in listing.corrupt if name in known], listing.complete))
 
-    def reopen(self) -> Handle:
-        """Close every handle, open one again, and judge by what was promised for that."""
-        handle = self.case.reopen()
+    def reopen(self, namespace: Namespace | None = None) -> Handle:
+        """Close every handle, open one again, and judge by what was promised for that.
+
+        Args:
+            namespace: where; the namespace of the check where none is given.
+        """
+        handle = self.case.reopen(namespace)
+        self.case.steps.append(Step("every handle", AllClosed(), Returned(None)))
         self.judge(AllClosed(), Returned(None))
         return handle
 

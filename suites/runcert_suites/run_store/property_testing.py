@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from runcert.checks import Inconclusive, Violation
 from runcert.handles import Step
 from runcert_contract import Hung
 
-__all__ = ["SHRINKING", "check_property", "settings_for"]
+__all__ = ["SHRINKING", "check_property", "settings_for", "shrinking_tries"]
 
 SHRINKING = (Phase.explicit, Phase.generate, Phase.shrink)
 """The phases of a property in a check: nothing is reused from an earlier run, and no lines are traced."""
@@ -36,10 +35,17 @@ def settings_for(examples: int, **others: Any) -> settings:
         phases=SHRINKING,
         print_blob=False,
         report_multiple_bugs=False,
-        suppress_health_check=tuple(HealthCheck.__members__.values()),
+        suppress_health_check=cast(
+            "list[HealthCheck]", list(HealthCheck)
+        ),  # iterating leaves out those that Hypothesis gave up
         verbosity=Verbosity.quiet,
         **others,
     )
+
+
+def shrinking_tries(case: Case) -> int:
+    """Give how many tries are spent on making a failing example smaller."""
+    return case.budget(300, 1000, 3000)
 
 
 def check_property(case: Case, examples: int, body: Callable[[Any], bool | None], values: st.SearchStrategy[Any]) -> None:
@@ -58,7 +64,7 @@ def check_property(case: Case, examples: int, body: Callable[[Any], bool | None]
         Violation: an example does not hold.
         Inconclusive: hardly any example decided anything.
     """
-    attempt = _Attempt(case, body, case.budget(2.0, 20.0, 60.0))
+    attempt = _Attempt(case, body, shrinking_tries(case))
 
     @seed(case.seed)
     @settings_for(examples)
@@ -80,20 +86,21 @@ def check_property(case: Case, examples: int, body: Callable[[Any], bool | None]
 class _Attempt:
     """One example after another, and the last violation that was seen, with its steps.
 
-    A violation is made smaller for a while only; from then on the examples do nothing, which ends the search.
+    A violation is made smaller for so many tries only; from then on the examples do nothing, which ends the search.  Tries
+    are counted, not timed, so that the same seed gives the same steps on any machine.
     """
 
-    def __init__(self, case: Case, body: Callable[[Any], bool | None], patience: float) -> None:
+    def __init__(self, case: Case, body: Callable[[Any], bool | None], tries: int) -> None:
         self.tried = 0
         self.decided = 0
         self._case = case
         self._body = body
-        self._patience = patience
-        self._ends: float | None = None
+        self._tries = tries
+        self._ends_after: int | None = None
         self._seen: tuple[Violation, list[Step]] | None = None
 
     def __call__(self, value: Any) -> None:
-        if self._ends is not None and time.monotonic() > self._ends:
+        if self._ends_after is not None and self.tried >= self._ends_after:
             return
         self._case.steps.clear()
         self.tried += 1
@@ -105,9 +112,9 @@ class _Attempt:
 
     def _note(self, violation: Violation) -> None:
         self._seen = violation, list(self._case.steps)
-        if self._ends is None:
+        if self._ends_after is None:
             hung = any(isinstance(step.outcome, Hung) for step in self._case.steps)
-            self._ends = time.monotonic() + (0.0 if hung else self._patience)
+            self._ends_after = self.tried + (0 if hung else self._tries)
 
     def raise_what_was_seen(self) -> None:
         """Raise the last violation: one that does not come again is a violation all the same."""

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -45,8 +44,9 @@ from runcert_contract import (
 )
 from runcert_contract.encoding import INVALID_INPUTS
 from runcert_suites.run_store.judging import Judge
-from runcert_suites.run_store.property_testing import settings_for
+from runcert_suites.run_store.property_testing import settings_for, shrinking_tries
 from runcert_suites.run_store.records import a_run, moved, updated
+from runcert_suites.run_store.shortening import shortened
 
 __all__ = ["RunStoreMachine", "check_machine", "clause_broken_by"]
 
@@ -328,7 +328,7 @@ def _broken_by_update(operation: CompareAndSet, states: frozenset[State], outcom
     stored = _stored(states, expected.run_id)
     if stored is None:
         return "RUN-CAS-4"
-    if stored.version == expected.version and stored.status.terminal:
+    if stored.version == expected.version and stored.status.terminal and claims.claims(Capability.GUARDS_TERMINAL):
         return "RUN-TERMINAL-1"
     same = canonical(replace(stored, version=following.version)) == canonical(following)
     refused = isinstance(outcome, Returned) and outcome.value is False
@@ -366,7 +366,7 @@ def check_machine(
     """
     number = examples or case.budget(20, 120, 1200)
     length = steps or case.budget(50, 60, 80)
-    attempt = _Attempt(case, machine, case.budget(2.0, 20.0, 60.0))
+    attempt = _Attempt(case, machine, shrinking_tries(case) // 3)
     try:
         run_state_machine_as_test(
             seed(case.seed)(attempt),  # type: ignore[arg-type]  # it is called like a class, and gives a machine
@@ -383,37 +383,40 @@ def check_machine(
 class _Attempt:
     """Makes one machine after another, and keeps the last violation with the steps that led to it.
 
-    A hang is not made shorter, because each try would hang again; nor is anything else for longer than a while.  From then on
-    the machines do nothing.
+    A hang is not made shorter, because each try would hang again; anything else is for so many tries only.  From then on the
+    machines do nothing.
     """
 
-    def __init__(self, case: Case, machine: type[RunStoreMachine], patience: float) -> None:
+    def __init__(self, case: Case, machine: type[RunStoreMachine], tries: int) -> None:
         self.made = 0
         self._case = case
         self._machine = _watched(machine, self._note)
         self._idle = _idle(machine)
-        self._patience = patience
-        self._ends: float | None = None
+        self._tries = tries
+        self._ends_after: int | None = None
         self._seen: tuple[Violation, list[Step]] | None = None
 
     def __call__(self) -> RuleBasedStateMachine:
         self.made += 1
-        ended = self._ends is not None and time.monotonic() > self._ends
+        ended = self._ends_after is not None and self.made > self._ends_after
         return (self._idle if ended else self._machine)(self._case)
 
     def _note(self, violation: Violation) -> None:
         self._seen = violation, list(self._case.steps)
-        now = time.monotonic()
         if any(isinstance(step.outcome, Hung) for step in self._case.steps):
-            self._ends = now
-        elif self._ends is None:
-            self._ends = now + self._patience
+            self._ends_after = self.made
+        elif self._ends_after is None:
+            self._ends_after = self.made + self._tries
 
     def raise_what_was_seen(self) -> None:
-        """Raise the last violation, with its steps."""
-        if self._seen is not None:
-            violation, self._case.steps[:] = self._seen
-            raise violation
+        """Raise the last violation, with its steps, made as short as they get."""
+        if self._seen is None:
+            return
+        violation, steps = self._seen
+        if not any(isinstance(step.outcome, Hung) for step in steps):
+            violation, steps = shortened(self._case, steps, violation, clause_broken_by)
+        self._case.steps[:] = steps
+        raise violation
 
 
 def _watched(machine: type[RunStoreMachine], note: Callable[[Violation], None]) -> type[RunStoreMachine]:
