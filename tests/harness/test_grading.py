@@ -116,11 +116,17 @@ def test_one_clause_beside_a_pass_decides_the_exit_code(verdict: Verdict) -> Non
     assert WORST[verdict] is exit_code_of([("RUN-CAS-1", Verdict.PASS), ("RUN-CAS-2", verdict)], complaints=False)
 
 
-@pytest.mark.parametrize("verdict", [Verdict.NOT_CLAIMED, Verdict.WAIVED])
-def test_nothing_that_counts_is_undecided_and_never_certified(verdict: Verdict) -> None:
-    verdicts = [("RUN-CAS-1", verdict), ("RUN-CAS-2", verdict)]
+def test_a_claim_of_nothing_is_undecided_and_never_certified() -> None:
+    verdicts = [("RUN-CAS-1", Verdict.NOT_CLAIMED), ("RUN-CAS-2", Verdict.NOT_CLAIMED)]
 
     assert exit_code_of(verdicts, complaints=False) is ExitCode.UNDECIDED
+    assert outcome_of(verdicts, partial=False, complaints=False) is Outcome.NOT_CERTIFIED
+
+
+def test_nothing_but_waived_failures_ends_well_and_is_never_certified() -> None:
+    verdicts = [("RUN-CAS-1", Verdict.WAIVED), ("RUN-CAS-2", Verdict.WAIVED)]
+
+    assert exit_code_of(verdicts, complaints=False) is ExitCode.HOLDS
     assert outcome_of(verdicts, partial=False, complaints=False) is Outcome.NOT_CERTIFIED
 
 
@@ -152,7 +158,7 @@ def test_a_failure_goes_before_everything_undecided(verdicts: list[Verdict]) -> 
         key=[ExitCode.HOLDS, ExitCode.UNDECIDED, ExitCode.DOES_NOT_HOLD].index,
         default=ExitCode.UNDECIDED,
     )
-    if expected is ExitCode.HOLDS and not any(verdict.counts for verdict in verdicts):
+    if expected is ExitCode.HOLDS and not any(verdict.counts or verdict is Verdict.WAIVED for verdict in verdicts):
         expected = ExitCode.UNDECIDED
 
     assert expected is exit_code_of(named, complaints=False)

@@ -1,0 +1,92 @@
+"""Every command in the documents runs, every file that they show is the file, and every generated page is up to date."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runcert.reports.clause_pages import clause_page
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = sorted(path.relative_to(ROOT) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+RUNS_THE_TESTS = re.compile(r"\bnox\b")
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return [text for found, text in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")) if found == language]
+
+
+def _commands(page: Path) -> list[str]:
+    return [command for block in _blocks(page, "console") for command in COMMAND.findall(block)]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Make a copy of what a checkout holds."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            target = tmp_path / "checkout" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target)
+    return tmp_path / "checkout"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _commands(page)], ids=str)
+def test_every_command_runs(page: Path, checkout: Path) -> None:
+    script = "set -e\n" + "\n".join(_commands(page))
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "TMPDIR": str(checkout.parent),
+    }
+
+    done = subprocess.run(["bash", "-c", script], cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_commands_that_are_not_run_are_those_that_run_the_tests(page: Path) -> None:
+    skipped = [command for block in _blocks(page, "shell") for command in COMMAND.findall(block)]
+
+    assert [] == [command for command in skipped if not RUNS_THE_TESTS.search(command)]
+
+
+@pytest.mark.parametrize(
+    ("page", "language"), [("docs/tutorial/certify-your-first-store.md", "python"), ("docs/how-to/waive-a-failure.md", "toml")]
+)
+def test_files_are_shown_as_they_are(page: str, language: str) -> None:
+    files = [file.read_text(encoding="utf-8") for file in (ROOT / page).parent.joinpath("files").iterdir() if file.is_file()]
+    blocks = _blocks(Path(page), language)
+
+    assert blocks
+    assert [] == [block for block in blocks if not any(block in file for file in files)]
+
+
+def test_the_page_of_clauses_is_generated() -> None:
+    assert clause_page() == (ROOT / "docs" / "reference" / "clauses.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = [target for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if "://" not in target]
+
+    assert [] == [target for target in targets if not (ROOT / page).parent.joinpath(target).exists()]
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    (line,) = [command for block in _blocks(Path("README.md"), "shell") for command in COMMAND.findall(block)]
+
+    assert line in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
