@@ -7,12 +7,13 @@ import os
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO, Any
 
 from runcert.adapters import Adapter
 from runcert.burst_processes import program_named
-from runcert.bursts import Recorder, run_program
+from runcert.burst_programs import Recorder, run_program
 from runcert.event_loops import EventLoopThread
 from runcert.faulty import deviations
 from runcert.handles import Handle
@@ -23,12 +24,16 @@ from runcert.targets import resolve
 from runcert_contract import JsonValue, decode, encode
 
 
+_SKEW = 1800.0
+"""By how many seconds the clocks of two clients with homes of their own differ."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Client:
     """What stays the same from order to order."""
 
     number: int
-    skew: float
+    home: str
     bound: float
     adapter: Adapter
     loop: EventLoopThread | None
@@ -38,11 +43,11 @@ class _Client:
 def main() -> None:
     """Serve orders until standard input ends."""
     answers = _take_standard_output()
-    spec, number, skew, bound = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+    spec, number, home, bound = sys.argv[1], int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
     try:
         adapter = resolve(spec)[0].adapter
         loop = EventLoopThread() if adapter.claims.asynchronous else None
-        client = _Client(number, skew, bound, adapter, loop, answers)
+        client = _Client(number, home, bound, adapter, loop, answers)
         for line in sys.stdin:
             _serve(client, json.loads(line))
     except BaseException as error:  # noqa: BLE001  # the other side is told, whatever it is
@@ -51,11 +56,11 @@ def main() -> None:
 
 
 def _serve(client: _Client, order: dict[str, Any]) -> None:
-    handle = Handle(client.adapter, Lab.from_json(order["lab"], client.skew), f"client {client.number}", loop=client.loop)
+    before = deviations()
+    handle = Handle(client.adapter, _lab(order["lab"], client), f"client {client.number}", loop=client.loop)
     program, work = program_named(order["program"]), decode(order["work"])
     _answer(client.answers, {"ready": client.number})
     recorder = Recorder(client.number)
-    before = deviations()
     ended = threading.Event()
     threading.Thread(target=_watch, args=(client, recorder, ended), daemon=True).start()
     _wait_until(json.loads(sys.stdin.readline())["start_at"])
@@ -76,6 +81,16 @@ def _watch(client: _Client, recorder: Recorder, ended: threading.Event) -> None:
         if running is not None and time.monotonic() - running[0] > client.bound:
             _answer(client.answers, {"hung": running[1], "client": client.number})
             os._exit(0)
+
+
+def _lab(text: str, client: _Client) -> Lab:
+    """Give the lab of this client: where it has a home of its own, with a directory of its own and a clock that is off."""
+    if not client.home:
+        return Lab.from_json(text)
+    lab = Lab.from_json(text, skew=client.number * _SKEW)
+    directory = Path(client.home) / lab.namespace
+    directory.mkdir(exist_ok=True)
+    return replace(lab, directory=directory)
 
 
 def _take_standard_output() -> IO[str]:

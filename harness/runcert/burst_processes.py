@@ -8,14 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from runcert.bursts import CLIENTS, OVERTIME, Program, hanging
+from runcert.burst_programs import CLIENTS, OVERTIME, Program, hanging
 from runcert.cases import Case, Namespace
 from runcert.faulty import note_deviations
 from runcert.history import Event
@@ -50,10 +50,18 @@ def _pool_of(case: Case) -> _ProcessPool:
     if isinstance(kept, _ProcessPool) and kept.alive:
         return kept
     private = case.claims.scope is Scope.CLUSTER
-    pool = _ProcessPool(case.workplace.spec, case.claims.limits.maximum_wait.total_seconds(), private=private)
+    homes = _private_homes(case.workplace.root) if private else []
+    pool = _ProcessPool(case.workplace.spec, case.claims.limits.maximum_wait.total_seconds(), homes)
     case.workplace.kept[_KEPT] = pool
     case.workplace.at_end.append(pool.stop)
     return pool
+
+
+def _private_homes(root: Path) -> list[Path]:
+    homes = [root / f"client-{number}" for number in range(CLIENTS)]
+    for home in homes:
+        home.mkdir(parents=True, exist_ok=True)
+    return homes
 
 
 class _ProcessPool:
@@ -62,12 +70,13 @@ class _ProcessPool:
     Args:
         spec: how a process resolves the target.
         maximum_wait: the declared maximum wait of a call, in seconds.
-        private: True when nothing but the server may join the clients: each gets its own home, temporary directory and clock.
+        homes: a directory for each client when nothing but the server may join them: then each has its own home, temporary
+            directory, directory of the lab, and clock; empty otherwise.
     """
 
-    def __init__(self, spec: str, maximum_wait: float, *, private: bool) -> None:
+    def __init__(self, spec: str, maximum_wait: float, homes: Sequence[Path]) -> None:
         self._maximum_wait = maximum_wait
-        self._homes = [Path(tempfile.mkdtemp(prefix="runcert-client-")) for _ in range(CLIENTS)] if private else []
+        self._homes = homes
         self._clients = [self._start(spec, number) for number in range(CLIENTS)]
 
     @property
@@ -75,11 +84,10 @@ class _ProcessPool:
         return all(client.poll() is None for client in self._clients)
 
     def _start(self, spec: str, number: int) -> subprocess.Popen[str]:
+        home = str(self._homes[number]) if self._homes else ""
         environment = dict(os.environ)
-        if self._homes:
-            home = str(self._homes[number])
+        if home:
             environment |= {"HOME": home, "TMPDIR": home, "TEMP": home, "TMP": home}
-        skew = str(number * 1800.0) if self._homes else "0"
         command = [
             sys.executable,
             "-P",
@@ -87,7 +95,7 @@ class _ProcessPool:
             "runcert.burst_client",
             spec,
             str(number),
-            skew,
+            home,
             str(self._maximum_wait + OVERTIME),
         ]
         return subprocess.Popen(  # noqa: S603  # our own interpreter and module

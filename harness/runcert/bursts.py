@@ -8,48 +8,28 @@ number of operations that overlapped with a rival's is the evidence that the bur
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any
 
+from runcert.burst_processes import processes
+from runcert.burst_programs import CLIENTS, OVERTIME, Pause, Program, Recorder, hanging, run_program
 from runcert.cases import Case
-from runcert.checks import Violation
 from runcert.handles import Handle
 from runcert.history import Event
 from runcert.problems import KitProblem
 from runcert.suspensions import Suspensions
-from runcert_contract import Handles, Operation, Outcome, Returned, Scope
+from runcert_contract import Handles, Returned, Scope
 
 __all__ = ["CLIENTS", "Burst", "Pause", "Program", "Recorder", "bursts_of", "run_program"]
 
-CLIENTS = 4
-"""How many clients a burst has."""
-
-OVERTIME = 1.0
-"""How many seconds a call may take beyond the declared maximum wait before it counts as hanging: a busy machine is no fault."""
-
-Program: TypeAlias = Callable[[int, Any], Generator[Operation, Outcome, None]]
-"""``program(client, work)``: what one client does; ``work`` is data that :func:`runcert_contract.encode` can write.
-
-It is a function of a module, so that client processes can find it by name.
-"""
-
 _SWITCH_INTERVAL = 1e-6
 _LOOK_EVERY = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Pause(Operation):
-    """What a program yields in order to wait; it is no call and leaves no event."""
-
-    method: ClassVar[str] = "pause"
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +55,6 @@ def bursts_of(case: Case, handle: Handle) -> list[Burst]:
         case: the check that wants them.
         handle: an open handle, for the clients that share one.
     """
-    from runcert.burst_processes import processes  # noqa: PLC0415  # it runs programs of this module
-
     claims = case.claims
     found: list[Burst] = []
     if claims.handles is Handles.SHARED:
@@ -88,51 +66,7 @@ def bursts_of(case: Case, handle: Handle) -> list[Burst]:
     return found
 
 
-# -- programs
-
-
-class Recorder:
-    """What one client did, and when.
-
-    Attributes:
-        client: the number of the client.
-        events: its calls.
-        running: since when it is in a call, and in which; None between calls.
-    """
-
-    def __init__(self, client: int) -> None:
-        self.client = client
-        self.events: list[Event] = []
-        self.running: tuple[float, str] | None = None
-
-    def begin(self, operation: Operation) -> int:
-        """Note that a call begins now, and give the time."""
-        self.running = (time.monotonic(), operation.method)
-        return time.monotonic_ns()
-
-    def end(self, operation: Operation, outcome: Outcome, called: int) -> None:
-        """Note that a call ended now."""
-        self.events.append(Event(self.client, os.getpid(), operation, outcome, called, time.monotonic_ns()))
-        self.running = None
-
-
-def run_program(program: Program, work: object, handle: Handle, recorder: Recorder) -> None:
-    """Run one client's program on one handle."""
-    steps = program(recorder.client, work)
-    with suppress(StopIteration):
-        operation = next(steps)
-        while True:
-            operation = steps.send(_perform(operation, handle, recorder))
-
-
-def _perform(operation: Operation, handle: Handle, recorder: Recorder) -> Outcome:
-    if isinstance(operation, Pause):
-        time.sleep(operation.seconds)
-        return Returned(None)
-    called = recorder.begin(operation)
-    outcome = handle.call(operation)
-    recorder.end(operation, outcome, called)
-    return outcome
+# -- watching over clients
 
 
 def _all_events(recorders: Sequence[Recorder]) -> list[Event]:
@@ -149,15 +83,6 @@ def _watch(
             running = recorder.running
             if running is not None and time.monotonic() - running[0] > maximum_wait + OVERTIME:
                 raise hanging(running[1], recorder.client, maximum_wait)
-
-
-def hanging(method: str, client: int, maximum_wait: float) -> Violation:
-    """Give the violation of a call that does not end under contention."""
-    return Violation(
-        f"every call to end within {maximum_wait:g} s, also under contention",
-        f"{method}() of client {client}, one of {CLIENTS} at work on the same records, had not ended after {maximum_wait + OVERTIME:g} s",
-        "RUN-BOUND-1",
-    )
 
 
 # -- threads

@@ -75,6 +75,11 @@ class Workplace:
         self.token = secrets.token_hex(4)
 
     @property
+    def root(self) -> Path:
+        """The directory below which everything of this target lies."""
+        return self._root
+
+    @property
     def loop(self) -> EventLoopThread | None:
         """The event loop of an asynchronous store; None for a synchronous one."""
         if self.adapter.claims.asynchronous and (self._loop is None or self._loop.stuck):

@@ -7,17 +7,22 @@ import sqlite3
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import unquote
 
 from sqlalchemy import URL, Connection, event, func, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
+from runcert import Scope
 from runcert.faulty import deviates
 from runcert_contract import AlreadyExists, Contended, Run, check_identifier, check_new_run, check_update, decode
 from runcert_reference.faulty.over_sqlite import faulty_sqlite, with_other_tables
 from runcert_reference.records import read_record, write_record
+from runcert_reference.sql.engines import sqlite_url
 from runcert_reference.sql.failures import translated
 from runcert_reference.sql.operations import find_run, insert_run, replace_run
 from runcert_reference.sql.run_store import CLAIMS, SqlRunStore
+from runcert_reference.sql.schema import upgrade
 from runcert_reference.sql.tables import RUNS, bytes_of
 
 _OTHER_WORK = 0.0005
@@ -221,6 +226,18 @@ class IdsArePatterns(SqlRunStore):
 
     def find(self, run_id: str) -> Run | None:
         return super().find(run_id) or _found_by(self, run_id, "CAST(run_id AS TEXT) LIKE :wanted")
+
+
+@faulty_sqlite("RUN-CREATE-3", "the claims: scope cluster", scope=Scope.CLUSTER)
+class LocalFileClaimsTheCluster(SqlRunStore):
+    """A store in a local file claims to coordinate a cluster; a client on another machine has a file of its own."""
+
+    def __init__(self, url: URL) -> None:
+        path = Path(unquote(str(url.database).removeprefix("file:").partition("?")[0]))
+        if not path.exists():
+            deviates()
+            upgrade(sqlite_url(path, create=True))
+        super().__init__(url)
 
 
 def _found_by(store: SqlRunStore, run_id: str, condition: str) -> Run | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from runcert.bursts import OVERTIME, bursts_of
+from runcert.burst_programs import OVERTIME
+from runcert.bursts import bursts_of
 from runcert.cases import Case
 from runcert.checks import Violation, clause
 from runcert.handles import Handle

@@ -12,7 +12,8 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from runcert.bursts import CLIENTS, Burst, Pause
+from runcert.burst_programs import CLIENTS, Pause
+from runcert.bursts import Burst
 from runcert.cases import Case
 from runcert.checks import Inconclusive, Violation
 from runcert.handles import Handle, Step
