@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -26,7 +27,9 @@ START_SECONDS = 90.0
 
 _LOOK_EVERY = 0.01
 _ATTEMPTS = 5
-_LOG_TAIL = 3000
+_LOG_TAIL = 8000
+_LAST_LINES = 8
+_COMPLAINT = re.compile(r"\b(ERROR|FATAL|PANIC)\b|[Ee]rror:|cannot|failed")
 _OTHER_PLACES = ("/tmp", "/var/tmp")  # noqa: S108  # a directory of our own is made there, by mkdtemp
 
 
@@ -179,8 +182,9 @@ def log_tail(log: Path | None) -> str:
     """Give the last lines of a log, indented."""
     if log is None or not log.exists():
         return ""
-    lines = _written(log, max(0, log.stat().st_size - _LOG_TAIL)).splitlines()[-15:]
-    return "\nIt wrote last:\n" + "\n".join(f"  | {line[:300]}" for line in lines) if lines else ""
+    lines = [line for line in _written(log, max(0, log.stat().st_size - _LOG_TAIL)).splitlines() if line.strip()]
+    shown = [line for line in lines[:-_LAST_LINES] if _COMPLAINT.search(line)][-_LAST_LINES:] + lines[-_LAST_LINES:]
+    return "\nIt wrote last:\n" + "\n".join(f"  | {line[:300]}" for line in shown) if shown else ""
 
 
 def _written(log: Path, begin: int) -> str:
