@@ -40,7 +40,11 @@ def mariadb_connection(url: str) -> Any:
 
     parts = urlsplit(url)
     return pymysql.connect(
-        host=parts.hostname or "", port=parts.port or 0, user=parts.username, password=parts.password or "", database=parts.path[1:]
+        host=parts.hostname or "",
+        port=parts.port or 0,
+        user=parts.username,
+        password=parts.password or "",
+        database=parts.path[1:],
     )
 
 

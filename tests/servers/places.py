@@ -46,16 +46,17 @@ class Place:
 
     @property
     def processes(self) -> list[int]:
-        """The processes that were started with this place, but for zombies."""
-        marker = f"TMPDIR={self.directory}".encode()
-        found = []
-        for environment in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if marker in environment.read_bytes():
-                    found.append(int(environment.parent.name))
-            except OSError:
-                continue
-        return found
+        """The processes that were started with this place or work in it, but for zombies."""
+        return [int(process.name) for process in Path("/proc").glob("[0-9]*") if self._is_of_here(process)]
+
+    def _is_of_here(self, process: Path) -> bool:
+        """Look at the working directory too: some servers write their title over their environment."""
+        try:
+            if os.readlink(process / "cwd").startswith(f"{self.directory}/"):
+                return True
+            return f"TMPDIR={self.directory}".encode() in (process / "environ").read_bytes()
+        except OSError:
+            return False
 
     @property
     def is_clean(self) -> bool:

@@ -84,7 +84,9 @@ def test_postgresql_takes_settings_as_its_own_file_does(servers: Servers) -> Non
     with psycopg.connect(url) as connection:
         names = ("synchronous_commit", "work_mem", "cluster_name", "fsync", "server_encoding", "lc_messages", "timezone")
         found = [connection.execute(f"SHOW {name}").fetchone()[0] for name in names]
-        scram = connection.execute("SELECT rolpassword LIKE 'SCRAM-SHA-256$%' FROM pg_authid WHERE rolname = current_user").fetchone()
+        scram = connection.execute(
+            "SELECT rolpassword LIKE 'SCRAM-SHA-256$%' FROM pg_authid WHERE rolname = current_user"
+        ).fetchone()
 
     assert ["off", "3MB", "it's \\ here", "on", "UTF8", "C", "UTC"] == found
     assert scram == (True,)
@@ -92,7 +94,9 @@ def test_postgresql_takes_settings_as_its_own_file_does(servers: Servers) -> Non
 
 def test_mariadb_has_one_user_and_takes_settings(servers: Servers) -> None:
     need("mariadb", "system")
-    connection = mariadb_connection(servers.url("mariadb", {"innodb-flush-log-at-trx-commit": 2, "init_connect": 'SET @a = "#"'}))
+    connection = mariadb_connection(
+        servers.url("mariadb", {"innodb-flush-log-at-trx-commit": 2, "init_connect": 'SET @a = "#"'})
+    )
     with connection, connection.cursor() as cursor:
         cursor.execute("SELECT user FROM mysql.user")
         users = {row[0] for row in cursor.fetchall()}
@@ -112,7 +116,11 @@ def test_mariadb_has_one_user_and_takes_settings(servers: Servers) -> None:
         ("postgresql", {"a = b": "c"}, "'a = b' is no name of a setting"),
         ("mariadb", {"max_connections": [1]}, "expected a text of one line, a number or a bool"),
         ("redis", {"save": "1 1\nport 1"}, "expected a text of one line"),
-        ("mongodb", {}, r"cannot start \(it starts postgresql, mariadb, valkey, redis\); give its address with --server mongodb=URL"),
+        (
+            "mongodb",
+            {},
+            r"cannot start \(it starts postgresql, mariadb, valkey, redis\); give its address with --server mongodb=URL",
+        ),
     ],
 )
 def test_what_cannot_be_given_is_refused_before_anything_starts(
@@ -178,7 +186,9 @@ def test_a_server_that_ends_by_itself_is_lost_for_everybody(servers: Servers) ->
     assert running.process is not None
     os.kill(running.process.pid, signal.SIGKILL)
 
-    with pytest.raises(ServerLost, match=r"(?s)Valkey .* \(wheel\) was ended by signal 9 \(SIGKILL\) in the middle of the run.*Ready to accept"):
+    with pytest.raises(
+        ServerLost, match=r"(?s)Valkey .* \(wheel\) was ended by signal 9 \(SIGKILL\) in the middle of the run.*Ready to accept"
+    ):
         wait_until(lambda: servers.settle() is not None)
     with pytest.raises(ServerLost):
         servers.url("valkey", {})

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -94,3 +95,53 @@ def process_of(url: str) -> int:
 @adapter(RunStore, capabilities=CLAIMS.capabilities, limits=CLAIMS.limits)
 def whose_server_dies(lab: Lab) -> Iterator[RunStore]:
     yield KillsItsServer(space_of(lab.namespace), lab.server("valkey"))
+
+
+@adapter(RunStore, capabilities=CLAIMS.capabilities, limits=CLAIMS.limits)
+def on_redis(lab: Lab) -> Iterator[RunStore]:
+    greet(lab.server("redis"))
+    yield MemoryRunStore(space_of(lab.namespace))
+
+
+class Forgets(MemoryRunStore):
+    """A store that fails, after it had its server and passed the smoke test."""
+
+    finds = 0
+
+    def find(self, run_id: str) -> Run | None:
+        type(self).finds += 1
+        return super().find(run_id) if type(self).finds < 4 else None
+
+
+@adapter(RunStore)
+def that_fails(lab: Lab) -> Iterator[RunStore]:
+    greet(lab.server("valkey"))
+    yield Forgets(space_of(lab.namespace))
+
+
+def wait_to_be_killed(url: str) -> None:
+    """Tell the test that the server is there, and wait for a connection that nobody makes."""
+    greet(url)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Path(os.environ["WAITING"]).touch()
+        server.settimeout(15)
+        with suppress(TimeoutError):
+            server.accept()
+
+
+@adapter(RunStore)
+def that_waits_on_postgresql(lab: Lab) -> Iterator[RunStore]:
+    wait_to_be_killed(lab.server("postgresql"))
+    yield MemoryRunStore(space_of(lab.namespace))
+
+
+@adapter(RunStore)
+def that_waits_on_mariadb(lab: Lab) -> Iterator[RunStore]:
+    wait_to_be_killed(lab.server("mariadb"))
+    yield MemoryRunStore(space_of(lab.namespace))
+
+
+@adapter(RunStore)
+def that_waits_on_valkey(lab: Lab) -> Iterator[RunStore]:
+    wait_to_be_killed(lab.server("valkey"))
+    yield MemoryRunStore(space_of(lab.namespace))

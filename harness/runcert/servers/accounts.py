@@ -42,7 +42,7 @@ def unprivileged_account() -> Account | None:
 
 
 def is_reachable(path: Path, account: Account | None) -> bool:
-    """Say whether an account may read ``path`` and pass through every directory above it.
+    """Say whether an account may read a file, or pass through a directory, and through every directory above it.
 
     Args:
         path: a file or directory.
@@ -53,7 +53,7 @@ def is_reachable(path: Path, account: Account | None) -> bool:
     try:
         real = path.resolve(strict=True)
         above = all(_permits(parent, account, 1) for parent in real.parents)
-        return above and _permits(real, account, 5 if real.is_dir() else 4)
+        return above and _permits(real, account, 1 if real.is_dir() else 4)
     except OSError:
         return False
 

@@ -26,6 +26,7 @@ LABEL = "runcert.run"
 _START_SECONDS = 120.0
 _ASK_EVERY = 0.1
 _PING_SECONDS = 5
+_DEFAULT_HOST = "unix:///var/run/docker.sock"
 _REMOVER = Path(__file__).with_name("container_removal.py")
 
 
@@ -38,18 +39,36 @@ def why_no_containers() -> str:
     """Say why no container can be started here; empty where one can."""
     if importlib.util.find_spec("testcontainers") is None:
         return "the package testcontainers is not installed: pip install 'runcert[containers]'"
+    host = _docker_host()
     try:
-        import docker  # noqa: PLC0415  # comes with an extra
-
-        client = docker.from_env(timeout=_PING_SECONDS)
-        try:
-            client.ping()
-        finally:
-            client.close()
+        _reach(host)
     except Exception as error:  # noqa: BLE001  # whatever the library of Docker raises means that there is no Docker
-        where = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
-        return f"no Docker answers at {where} ({describe_error(_cause_of(error))}): start it, or set DOCKER_HOST"
+        return (
+            f"no Docker answers at {host or _DEFAULT_HOST} ({describe_error(_cause_of(error))}): start it, or set DOCKER_HOST"
+        )
     return ""
+
+
+def _docker_host() -> str:
+    """Give where testcontainers looks for Docker: its own setting, DOCKER_HOST, or the current context; empty for the default."""
+    from testcontainers.core.docker_client import get_docker_host  # noqa: PLC0415  # comes with an extra
+
+    return get_docker_host() or ""
+
+
+def _reach(host: str) -> None:
+    """Ask Docker for a sign of life; a socket that is not there is noticed without its library, which leaks one then."""
+    scheme, _, path = (host or _DEFAULT_HOST).partition("://")
+    if scheme == "unix":
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(path)
+    import docker  # noqa: PLC0415  # comes with an extra
+
+    client = docker.DockerClient(base_url=host, timeout=_PING_SECONDS) if host else docker.from_env(timeout=_PING_SECONDS)
+    try:
+        client.ping()
+    finally:
+        client.close()
 
 
 def _cause_of(error: BaseException) -> BaseException:
@@ -81,7 +100,7 @@ class Containers:
 
         _be_quiet()
         if not self._guarded:
-            self._guardian.run_at_end([sys.executable, "-P", str(_REMOVER), f"{LABEL}={self._token}"])
+            self._guardian.run_at_end([sys.executable, "-P", str(_REMOVER), f"{LABEL}={self._token}", _docker_host()])
             self._guarded = True
         image, password = image_of(kind), secrets.token_hex(16)
         plan = kind.in_container(password, settings)

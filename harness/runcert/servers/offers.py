@@ -100,7 +100,9 @@ def _find_in_one_way(kind: Kind, way: str) -> Binaries | None:
     finders: Mapping[str, Callable[[], Binaries]] = {"wheel": kind.from_wheel, "system": kind.from_system}
     if way in finders:
         if sys.platform == "win32":
-            raise Unavailable("on Windows the kit starts no programs, because it could not be sure to stop them: take containers, or an address")
+            raise Unavailable(
+                "on Windows the kit starts no programs, because it could not be sure to stop them: take containers, or an address"
+            )
         return finders[way]()
     reason = why_no_containers()
     if reason:
