@@ -54,11 +54,14 @@ class Workplace:
         spec: how another process resolves the target.
         adapter: the adapter.
         root: a directory of this run; everything lies below it.
-        servers: addresses of servers by name.
+        servers: what the user said of servers, by name.
         watchdog: watches calls of synchronous stores.
+        desk: where the kit is asked for servers.
     """
 
-    def __init__(self, spec: str, adapter: Adapter, root: Path, servers: dict[str, str], watchdog: Watchdog | None) -> None:
+    def __init__(
+        self, spec: str, adapter: Adapter, root: Path, servers: dict[str, str], watchdog: Watchdog | None, desk: str = ""
+    ) -> None:
         self.spec = spec
         self.adapter = adapter
         self.secret = f"s3cret-{secrets.token_hex(8)}"
@@ -67,6 +70,7 @@ class Workplace:
         self.at_end: list[Callable[[], None]] = []
         self._root = root
         self._servers = servers
+        self._desk = desk
         self._watchdog = watchdog
         self._loop: EventLoopThread | None = None
         self._common: Namespace | None = None
@@ -111,9 +115,9 @@ class Workplace:
         root = self._root / f"{self._made}-{name}"
         directory = root / "outer" / name
         directory.mkdir(parents=True)
-        lab = Lab(name, directory, Clock(root / "clock"), None, self._servers, self.secret)
+        lab = Lab(name, directory, Clock(root / "clock"), None, self._servers, self.secret, self._desk)
         prepared = self.run_hook("prepare", self.adapter.prepare, lab)
-        lab = Lab(name, directory, lab.clock, prepared, self._servers, self.secret)
+        lab = Lab(name, directory, lab.clock, prepared, self._servers, self.secret, self._desk)
         namespace = Namespace(lab, root)
         self._namespaces.append(namespace)
         return namespace
@@ -125,9 +129,8 @@ class Workplace:
             adapter: the other adapter, for instance the other form of the same store.
         """
         self._made += 1
-        return Workplace(
-            f"{self.spec} beside {adapter.name}", adapter, self._root / f"{self._made}-beside", self._servers, self._watchdog
-        )
+        root = self._root / f"{self._made}-beside"
+        return Workplace(f"{self.spec} beside {adapter.name}", adapter, root, self._servers, self._watchdog, self._desk)
 
     def open(self, namespace: Namespace, note: Callable[[Step], None] | None = None) -> Handle:
         """Open one more handle on ``namespace``."""

@@ -19,6 +19,7 @@ from runcert.reports.failures import failure_file
 from runcert.reports.junit import junit
 from runcert.reports.summary import markdown, overview_markdown
 from runcert.selfcheck import stored_selfcheck
+from runcert.servers.offers import WAYS, is_address, kind_named
 from runcert.supervisor import Introduction, Supervisor
 from runcert.targets import split_file_target
 from runcert.waivers import Waiver, stale_or_expired
@@ -58,22 +59,20 @@ class Order:
 
 
 def parse_servers(texts: Sequence[str]) -> dict[str, str]:
-    """Read ``NAME=URL`` options.
+    """Read ``NAME=URL`` and ``NAME=WAY`` options.
 
     Raises:
-        UsageProblem: one is not of that form, or asks for a way that this revision does not have.
+        UsageProblem: one is not of that form, or asks the kit for a server that it cannot start.
     """
     servers: dict[str, str] = {}
     for text in texts:
         name, separator, value = text.partition("=")
         if not separator or not name or not value:
             raise UsageProblem(f"--server {text!r}: expected NAME=URL, for instance postgresql=postgresql://user@127.0.0.1/db")
-        if value in ("wheel", "system", "containers"):
-            raise UsageProblem(
-                f"--server {name}={value}: this revision starts no servers itself; start one and give its address, --server {name}=URL"
-            )
-        if "://" not in value:
-            raise UsageProblem(f"--server {name}={value}: expected a URL or one of wheel, system, containers")
+        if value in WAYS:
+            kind_named(name)
+        elif not is_address(value):
+            raise UsageProblem(f"--server {name}={value}: expected a URL or one of {', '.join(WAYS)}")
         if name in servers:
             raise UsageProblem(f"--server {name} is given twice")
         servers[name] = value

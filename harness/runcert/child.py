@@ -79,7 +79,7 @@ class Child:
         checks = [check for check in checks_of(target.adapter.contract) if applicable(check, target.adapter)]
         self._during = f"the smoke test of {target.text}"
         root = Path(self._settings.root) / f"smoke-{os.getpid()}-{target.name}"
-        workplace = Workplace(target.spec, target.adapter, root, self._settings.servers, self._watchdog)
+        workplace = Workplace(target.spec, target.adapter, root, self._settings.servers, self._watchdog, self._settings.desk)
         try:
             refused = smoke(workplace)
         except AdapterProblem as problem:

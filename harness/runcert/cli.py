@@ -30,7 +30,7 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
     @functools.wraps(command)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
         from runcert.masking import without_passwords
-        from runcert.problems import ExitCode, KitProblem, UsageProblem, describe_error
+        from runcert.problems import ExitCode, KitProblem, ServerLost, UsageProblem, describe_error
 
         stopped = _stop_as_for_interrupt()
         try:
@@ -40,6 +40,9 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
             code = ExitCode.COULD_NOT_START
         except KitProblem as problem:
             click.echo(f"runcert: the kit failed, which is a defect to report: {without_passwords(str(problem))}", err=True)
+            code = ExitCode.UNDECIDED
+        except ServerLost as problem:
+            click.echo(f"runcert: {without_passwords(str(problem))}", err=True)
             code = ExitCode.UNDECIDED
         except KeyboardInterrupt:
             click.echo("runcert: interrupted; everything that was started is stopped", err=True)
@@ -95,9 +98,7 @@ def _run_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("-n", "processes", type=click.IntRange(min=1), help="Processes at once; by default one per processor."),
         click.option("--contract", help="Only this contract."),
         click.option("--waivers", type=click.Path(dir_okay=False, path_type=Path), help="TOML file of accepted failures."),
-        click.option(
-            "--server", "servers", multiple=True, metavar="NAME=URL|wheel|system|containers", help="Where a server is."
-        ),
+        click.option("--server", "servers", multiple=True, metavar="NAME=URL|wheel|system|containers", help="Where a server is, or how the kit gets one."),
         click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True),
     ]
     for option in reversed(options):
@@ -226,9 +227,30 @@ def list_targets(*, faulty: bool) -> int:
     return 0
 
 
+@main.command(name="servers")
+@click.option("--server", "told", multiple=True, metavar="NAME=URL|wheel|system|containers", help="What a run would be told.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@_reporting
+def list_servers(told: tuple[str, ...], form: str) -> int:
+    """Say which servers can be had here, in which way, which version, and why not in the others."""
+    import json
+    from dataclasses import asdict
+
+    from runcert.certifying import parse_servers
+    from runcert.reports.servers import server_table
+    from runcert.servers.offers import all_offers
+
+    offers = all_offers(parse_servers(told))
+    if form == "json":
+        click.echo(json.dumps([asdict(offer) | {"available": offer.available} for offer in offers], indent=2))
+    else:
+        click.echo(server_table(offers))
+    return 0
+
+
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--server", "servers", multiple=True, metavar="NAME=URL", help="Where a server is.")
+@click.option("--server", "servers", multiple=True, metavar="NAME=URL|wheel|system|containers", help="Where a server is, or how the kit gets one.")
 @_reporting
 def replay(file: Path, servers: tuple[str, ...]) -> int:
     """Run the check of a failure's FILE again, on the same target with the same seed: 1 it failed again, 3 it did not."""
@@ -278,7 +300,7 @@ def verify(certificate: Path) -> int:
 @main.command()
 @click.argument("certificate", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write the new certificate here.")
-@click.option("--server", "servers", multiple=True, metavar="NAME=URL", help="Where a server is.")
+@click.option("--server", "servers", multiple=True, metavar="NAME=URL|wheel|system|containers", help="Where a server is, or how the kit gets one.")
 @_reporting
 def rerun(certificate: Path, out: Path | None, servers: tuple[str, ...]) -> int:
     """Repeat the run of a CERTIFICATE: same target, depth and seed."""

@@ -8,10 +8,13 @@ from collections.abc import Awaitable, Coroutine
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
+from runcert.waiting import counted_time
+
 __all__ = ["EventLoopThread", "LoopStuck"]
 
 _T = TypeVar("_T")
 _PROBE_SECONDS = 1.0
+_LOOK_EVERY = 0.01
 
 
 class LoopStuck(Exception):
@@ -47,14 +50,18 @@ class EventLoopThread:
                 awaitable.close()  # nobody will ever wait for it
             raise LoopStuck
         future = asyncio.run_coroutine_threadsafe(_as_coroutine(awaitable), self.loop)
-        try:
-            return future.result(seconds)
-        except FutureTimeoutError:
-            if future.done():
-                raise
-            future.cancel()
-            self.probe()
-            raise LoopStuck from None
+        deadline = counted_time() + seconds
+        while True:
+            try:
+                return future.result(max(_LOOK_EVERY, deadline - counted_time()))
+            except FutureTimeoutError:
+                if future.done():
+                    raise
+                if counted_time() < deadline:  # the kit itself was waited for
+                    continue
+                future.cancel()
+                self.probe()
+                raise LoopStuck from None
 
     def probe(self) -> None:
         """Find out whether the loop still runs."""

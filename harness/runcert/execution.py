@@ -18,7 +18,7 @@ from runcert.cases import Case, Depth, Workplace
 from runcert.checks import Check, Inconclusive, Violation
 from runcert.handles import Step
 from runcert.masking import without_passwords
-from runcert.problems import AdapterProblem, KitProblem, describe_error
+from runcert.problems import AdapterProblem, KitProblem, UsageProblem, describe_error
 from runcert.watchdog import Hang
 from runcert_contract import CATALOGUE, JsonValue, Stance, Verdict, encode
 
@@ -139,7 +139,7 @@ def _result(check: Check, case: Case, error: BaseException | None, seconds: floa
         expected, found, verdict = error.expected, error.found, Verdict.FAIL
     elif isinstance(error, Inconclusive):
         found, verdict = str(error), Verdict.INCONCLUSIVE
-    elif isinstance(error, AdapterProblem):
+    elif isinstance(error, (AdapterProblem, UsageProblem)):  # a server that cannot be had, for one
         found, verdict = str(error), Verdict.ADAPTER_ERROR
     elif error is not None:
         found, verdict = f"{describe_error(error)}{_where(error)}", Verdict.KIT_ERROR

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from runcert.adapters import Adapter
 from runcert.event_loops import EventLoopThread, LoopStuck
 from runcert.lab import Lab
-from runcert.problems import AdapterProblem, describe_error
+from runcert.problems import AdapterProblem, UsageProblem, describe_error
 from runcert.watchdog import Watchdog
 from runcert.wording import operation_in_words
 from runcert_contract import Hung, Listing, Operation, Outcome, Raised, Result, Returned, Run, Unknown, Unsupported
@@ -163,7 +163,7 @@ class Handle:
             store = self._bounded(self._next, lambda: "opening the store", OPEN_SECONDS)
         except LoopStuck:
             raise AdapterProblem(f"{self._who} did not open within {OPEN_SECONDS:g} s") from None
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, UsageProblem):
             raise
         except BaseException as error:
             raise AdapterProblem(f"{self._who} did not open: {describe_error(error)}") from error

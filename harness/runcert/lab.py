@@ -12,6 +12,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from runcert.problems import UsageProblem
+from runcert.servers.asking import ask_for_server
 from runcert_contract import JsonValue
 
 __all__ = ["Clock", "Lab"]
@@ -55,7 +56,8 @@ class Lab:
         directory: an empty directory of this namespace, for stores that keep files.
         clock: the time, for stores that read it.
         prepared: what the adapter's ``prepare`` returned for this namespace.
-        servers: addresses of servers by name, as given with ``--server NAME=URL``.
+        servers: what the user said of servers, by name: ``--server NAME=URL``, or a way in which the kit gets one.
+        desk: where the kit is asked for services; empty where nobody answers.
     """
 
     namespace: str
@@ -64,6 +66,7 @@ class Lab:
     prepared: JsonValue = None
     servers: Mapping[str, str] = field(default_factory=dict, repr=False)
     _secret: str = field(default="", repr=False)
+    desk: str = field(default="", repr=False)
 
     @property
     def secret(self) -> str:
@@ -73,21 +76,34 @@ class Lab:
         """
         return self._secret
 
-    def server(self, name: str) -> str:
-        """Give the address of a server.
+    def server(self, name: str, **settings: str | float | bool) -> str:
+        """Give the address of a server; the kit starts it when it is first asked for.
+
+        Everybody in a run who asks for the same server with the same settings gets the same one.
 
         Args:
-            name: the kind of server, for instance ``"postgresql"``.
+            name: the kind of server: ``"postgresql"``, ``"mariadb"``, ``"valkey"``, ``"redis"``, or any for which the user gave an
+                address with ``--server NAME=URL``.
+            settings: settings of a server that the kit starts, in its own words, for instance
+                ``**{"maxmemory-policy": "allkeys-lru"}``; a server of the user's stays as it is (see :meth:`starts`).
 
         Returns:
-            The URL that the user gave with ``--server NAME=URL``.
+            Its URL, with user and password.
 
         Raises:
-            UsageProblem: no address was given.
+            UsageProblem: it cannot be had; the message says what was tried and what to do.
+            AdapterProblem: it ended in the middle of the run.
         """
-        if name not in self.servers:
+        told = self.servers.get(name, "")
+        if "://" in told:
+            return told
+        if not self.desk:
             raise UsageProblem(f"the adapter needs a server {name!r}; give its address with --server {name}=URL")
-        return self.servers[name]
+        return ask_for_server(self.desk, name, settings)
+
+    def starts(self, name: str) -> bool:
+        """Say whether the kit starts the server ``name`` itself, so that settings take effect and nobody else is on it."""
+        return bool(self.desk) and "://" not in self.servers.get(name, "")
 
     def route(self, host: str, port: int) -> tuple[str, int]:
         """Give the address to connect to for a backend at ``host`` and ``port``.
@@ -107,6 +123,7 @@ class Lab:
                 "prepared": self.prepared,
                 "servers": dict(self.servers),
                 "secret": self._secret,
+                "desk": self.desk,
             }
         )
 
@@ -126,4 +143,5 @@ class Lab:
             prepared=data["prepared"],
             servers=data["servers"],
             _secret=data["secret"],
+            desk=data["desk"],
         )

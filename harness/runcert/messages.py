@@ -28,13 +28,15 @@ class Settings:
         root: the directory of the run; everything that is written lies below it.
         depth: how long to try.
         seed: everything random follows from it.
-        servers: addresses of servers by name.
+        servers: what the user said of servers, by name: an address, or a way in which the kit gets one.
+        desk: where the kit is asked for servers.
     """
 
     root: str
     depth: str = Depth.STANDARD.value
     seed: int = 0
     servers: dict[str, str] = field(default_factory=dict)
+    desk: str = ""
 
 
 @dataclass(frozen=True, slots=True)

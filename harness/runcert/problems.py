@@ -3,14 +3,15 @@
 A run goes through three stations.  *Starting*: a target, an option, a server or the adapter is wrong; that is a
 :class:`UsageProblem` and exit code 2, before anything was judged.  *Judging*: a check finds that a clause does not hold; that
 is a :class:`~runcert.checks.Violation` and exit code 1.  *Losing the thread*: the adapter fails in the middle
-(:class:`AdapterProblem`), or the kit does (:class:`KitProblem`); the run is undecided and the exit code is 3.
+(:class:`AdapterProblem`), a server of the kit ends by itself (:class:`ServerLost`), or the kit fails (:class:`KitProblem`); the
+run is undecided and the exit code is 3.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["AdapterProblem", "ExitCode", "KitProblem", "UsageProblem", "describe_error"]
+__all__ = ["AdapterProblem", "ExitCode", "KitProblem", "ServerLost", "UsageProblem", "describe_error"]
 
 
 class ExitCode(IntEnum):
@@ -32,6 +33,10 @@ class AdapterProblem(Exception):
 
 class KitProblem(Exception):
     """The kit itself failed; a defect to report."""
+
+
+class ServerLost(Exception):
+    """A server that the kit started ended by itself in the middle of a run, so what was judged since says nothing."""
 
 
 def describe_error(error: BaseException) -> str:

@@ -137,7 +137,9 @@ class Certification:
         """Give the workplace of an adapter, made at first use."""
         if id(adapter) not in self._workplaces:
             root = Path(self.settings.root) / f"{adapter.target}-{len(self._workplaces)}"
-            self._workplaces[id(adapter)] = Workplace(spec, adapter, root, self.settings.servers, self._watchdog)
+            self._workplaces[id(adapter)] = Workplace(
+                spec, adapter, root, self.settings.servers, self._watchdog, self.settings.desk
+            )
         return self._workplaces[id(adapter)]
 
     def end(self) -> None:

@@ -13,16 +13,22 @@ import secrets
 import shutil
 import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from runcert.masking import without_passwords
+
 if TYPE_CHECKING:
+    from runcert.servers.owner import Servers
     from runcert.watchdog import Hang
 
 __all__ = ["pytest_addoption", "pytest_configure"]
 
 _HUNG = 3
+_UNDECIDED = 3
+_DESK = "runcert_desk"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--certify-depth", choices=["quick", "standard", "exhaustive"], default="quick", help="how long to try")
     group.addoption("--certify-seed", type=int, default=None, help="everything random follows from it")
     group.addoption("--only", action="append", default=[], metavar="CLAUSE", help="only this clause; may be repeated")
-    group.addoption("--certify-server", action="append", default=[], metavar="NAME=URL", help="where a server is")
+    group.addoption("--certify-server", action="append", default=[], metavar="NAME=URL", help="where a server is, or wheel, system, containers")
     parser.addini("certify", type="args", default=[], help="targets that are certified with every run")
 
 
@@ -64,7 +70,9 @@ def _plan(config: pytest.Config, targets: list[str]) -> None:
     config.add_cleanup(lambda: shutil.rmtree(root, ignore_errors=True))
     depth = config.option.certify_depth
     try:
-        settings = Settings(root, depth, seed, parse_servers(config.option.certify_server))
+        told = parse_servers(config.option.certify_server)
+        provider = _ServerProvider(config, root, told)
+        settings = Settings(root, depth, seed, told, provider.desk)
         watchdog = Watchdog(_hung)
         config.add_cleanup(watchdog.stop)
         planned, texts = _planned(targets, config.option.only)
@@ -75,6 +83,7 @@ def _plan(config: pytest.Config, targets: list[str]) -> None:
         _smoke(certification)
     except (UsageProblem, AdapterProblem, KitProblem) as problem:
         raise pytest.UsageError(f"runcert: {problem}") from None
+    config.pluginmanager.register(provider, "runcert-servers")
     config.pluginmanager.register(certification, "runcert-certification")
     config.pluginmanager.register(_Summary(seed), "runcert-summary")
 
@@ -127,6 +136,46 @@ def _hung(hang: Hang) -> None:
     message = f"\nruncert: {hang.description} did not end within {hang.seconds:g} s; pytest cannot go on in this process\n"
     os.write(2, message.encode())
     os._exit(_HUNG)
+
+
+class _ServerProvider:
+    """Owns the servers of the session; a worker of xdist asks its controller, so that there is one of each.
+
+    Args:
+        config: the configuration of pytest.
+        root: the directory of the session.
+        told: what the user said of servers, by name.
+    """
+
+    def __init__(self, config: pytest.Config, root: str, told: dict[str, str]) -> None:
+        self.servers: Servers | None = None
+        workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
+        if workerinput is not None:
+            self.desk = str(workerinput[_DESK])
+            return
+        from runcert.servers.desk import Desk
+        from runcert.servers.owner import Servers
+
+        self.servers = Servers(Path(root), told)
+        desk = Desk(self.servers)
+        config.add_cleanup(desk.close)
+        config.add_cleanup(self.servers.stop)
+        self.desk = desk.address
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of xdist where to ask for servers."""
+        node.workerinput[_DESK] = self.desk
+
+    def pytest_runtest_logfinish(self) -> None:
+        """End the session when a server ended by itself: what is judged after that says nothing about a store."""
+        from runcert.problems import ServerLost
+
+        if self.servers is not None:
+            try:
+                self.servers.check()
+            except ServerLost as problem:
+                pytest.exit(f"runcert: {without_passwords(str(problem))}", returncode=_UNDECIDED)
 
 
 class _Summary:

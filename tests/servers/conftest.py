@@ -1,0 +1,34 @@
+"""What the tests of servers share."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.servers.places import Place
+
+from runcert.servers.owner import Servers
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """Give a place that is not below the directory of pytest, which nobody else may enter."""
+    directory = Path(tempfile.mkdtemp(prefix="rc-", dir="/tmp"))
+    directory.chmod(0o711)
+    yield Place(directory)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def servers(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
+    """Give the servers of a run, and stop them; nothing may be left."""
+    monkeypatch.setattr(tempfile, "tempdir", str(place.directory))
+    root = place.directory / "run"
+    root.mkdir(mode=0o700)
+    made = Servers(root, {})
+    yield made
+    made.stop()
+    assert [] == [path for path in place.directory.rglob("*") if path != root]
