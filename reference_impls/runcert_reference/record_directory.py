@@ -344,6 +344,8 @@ def record_directory(path: Path) -> RecordDirectory:
         StoreError: there is no such directory, or it cannot be used.
     """
     with _directories_lock, failures(f"the directory {path}"):
+        if not path.exists():
+            raise Misconfigured(f"the directory {path} does not exist; make it first")
         resolved = path.resolve(strict=True)
         identity = _identity(resolved.stat())
         for known in _directories.values():
