@@ -1,1 +1,1 @@
-"""Stores that pass: memory, SQL; and, under ``faulty``, stores that must not."""
+"""Stores that pass: memory, file, SQL; and, under ``faulty``, stores that must not."""

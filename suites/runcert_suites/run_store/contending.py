@@ -48,7 +48,7 @@ from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, updated
 
 
-@clause("RUN-CREATE-3")
+@clause("RUN-CREATE-3", isolated=True)
 class OneOfManyCreatesSucceeds:
     """Of N concurrent creates of one id at most one succeeds; success is never reported for a record that is then absent."""
 
@@ -69,7 +69,7 @@ class OneOfManyCreatesSucceeds:
             _insist_on_winners(decided[0], f"{burst.name}: no create at all succeeded")
 
 
-@clause("RUN-CAS-6", "RUN-CAS-1")
+@clause("RUN-CAS-6", "RUN-CAS-1", isolated=True)
 class OneOfManyUpdatesSucceeds:
     """Of N contenders for one version at most one gets True, and no version is gained that nobody was told of."""
 
@@ -92,7 +92,7 @@ class OneOfManyUpdatesSucceeds:
             _insist_on_winners(decided[0], f"{burst.name}: no update at all succeeded")
 
 
-@clause("RUN-CONTENTION-1")
+@clause("RUN-CONTENTION-1", isolated=True)
 class OutcomesUnderContention:
     """Under contention every outcome is success, the contract's own refusal, or Contended."""
 
@@ -111,7 +111,7 @@ class OutcomesUnderContention:
             until_contended(case, burst, one_round, touched)
 
 
-@clause("RUN-CONTENTION-2")
+@clause("RUN-CONTENTION-2", isolated=True)
 class WhoIsAloneAndWhoRepeats:
     """A caller that is alone never gets Contended; where the callers of a burst repeat on Contended, exactly one wins."""
 
@@ -147,7 +147,7 @@ class WhoIsAloneAndWhoRepeats:
             _work_alone(judge, handle, case.another(handle))
 
 
-@clause("RUN-FIND-3", "RUN-FIND-2")
+@clause("RUN-FIND-3", "RUN-FIND-2", isolated=True)
 class OnlyCommittedStateIsRead:
     """Only committed state is returned."""
 

@@ -47,7 +47,7 @@ _LOOK_ALIKES = (
 """Groups of strings that some comparison or normalisation takes for one another."""
 
 
-@clause("RUN-ID-1")
+@clause("RUN-ID-1", isolated=True)
 class LookAlikesAreDifferent:
     """ids that differ in case, accents, width, Unicode form or surrounding space are different."""
 
@@ -76,7 +76,7 @@ class LookAlikesAreDifferent:
                 _come_back(case, handle, field, values[case.budget(len(group), 0, 0) :])
 
 
-@clause("RUN-ID-2")
+@clause("RUN-ID-2", isolated=True)
 class LateDifferences:
     """ids that differ only after character 64, 128, 255 or 1024 are different."""
 
@@ -104,7 +104,7 @@ class LateDifferences:
                     _come_back(case, handle, field, _differing_at(case, length))
 
 
-@clause("RUN-ID-3")
+@clause("RUN-ID-3", isolated=True)
 class PatternsAreLiteral:
     r"""% _ * ? [ \ and separators in an id are literal."""
 
@@ -175,7 +175,7 @@ class CompositeKeysAreInjective:
         _are_different_pairs(judge, handle, [*pairs, (case.fresh_id("t"), f":{a}"), ("", f"{a}:")])
 
 
-@clause("RUN-ID-5")
+@clause("RUN-ID-5", isolated=True)
 class PrefixesAreDifferent:
     """an id that is a prefix of another is another id."""
 
@@ -201,7 +201,7 @@ class PrefixesAreDifferent:
             _are_different_identities(case, handle, field, [base, f"{base}0", f"{base}00"])
 
 
-@clause("RUN-ID-6")
+@clause("RUN-ID-6", isolated=True)
 class EveryMethodRulesAlike:
     """an id is accepted or refused alike by every method."""
 

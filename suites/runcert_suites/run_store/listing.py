@@ -21,7 +21,7 @@ _MANY = 10_000
 _SECONDS_FOR_MANY = 20.0
 
 
-@clause("RUN-LIST-1")
+@clause("RUN-LIST-1", isolated=True)
 class EveryRecordOnce:
     """a listing holds every record once, at 0, 1, page, page+1, 2*page+1 and 10,000 records."""
 

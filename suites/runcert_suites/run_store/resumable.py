@@ -11,7 +11,7 @@ from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, moved, path_to, updated
 
 
-@clause("RUN-RESUMABLE-1")
+@clause("RUN-RESUMABLE-1", isolated=True)
 class FindResumableOfOneTenant:
     """find_resumable returns every non-terminal run of exactly that tenant and nothing else."""
 

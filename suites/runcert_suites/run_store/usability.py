@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from runcert.cases import Case
 from runcert.checks import Violation, clause
 from runcert.handles import Handle
 from runcert.wording import outcome_in_words
-from runcert_contract import AlreadyExists, Capability, Find, Returned, RunStatus
+from runcert_contract import AlreadyExists, Capability, Find, FindResumable, Listing, Outcome, Returned, RunStatus
 from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, moved, updated
 from runcert_suites.run_store.refusals import Refusal, refusals_of
@@ -58,12 +61,14 @@ class HandlesWorkAfterADamagedRecord:
             case.evidence["damaged records"] = 0
             return
         handle = case.open()
+        unreadable: list[str] = []
         for how in ("undecodable", "cut", "empty"):
             damaged = a_run(case)
+            unreadable.append(damaged.run_id)
             Judge(case).create(handle, damaged)
             case.hook("damage", case.adapter.contract, damaged.run_id, how)
             handle.call(Find(damaged.run_id))  # what it answers is the affair of RUN-CORRUPT-1
-            _works(case, handle, f"find of a record that is {how}")
+            _works(case, handle, f"find of a record that is {how}", tuple(unreadable))
 
 
 @clause("RUN-USABLE-2")
@@ -105,15 +110,15 @@ def _provoke(judge: Judge, handle: Handle, refusal: Refusal) -> None:
         raise Violation(f"{refusal.what} to give {refusal.in_words}", outcome_in_words(outcome))
 
 
-def _works(case: Case, handle: Handle, after: str) -> None:
+def _works(case: Case, handle: Handle, after: str, unreadable: Sequence[str] = ()) -> None:
     """Use every method of the handle once, on records of its own."""
     try:
-        _use(case, handle)
+        _use(case, handle, unreadable)
     except Violation as violation:
         raise Violation(f"after {after}, {violation.expected}", violation.found, violation.clause) from None
 
 
-def _use(case: Case, handle: Handle) -> None:
+def _use(case: Case, handle: Handle, unreadable: Sequence[str]) -> None:
     judge = Judge(case)
     run = a_run(case)
     judge.accepted(judge.create(handle, run), "create")
@@ -121,4 +126,13 @@ def _use(case: Case, handle: Handle) -> None:
     judge.accepted(judge.compare_and_set(handle, run, updated(run, stage="goes on")), "an update")
     judge.find(handle, run.run_id)
     if case.claims.claims(Capability.ENUMERATES):
-        judge.find_resumable(handle, run.tenant_id)
+        operation = FindResumable(run.tenant_id)
+        judge.judge(operation, _without(unreadable, handle.call(operation)))
+
+
+def _without(unreadable: Sequence[str], outcome: Outcome) -> Outcome:
+    """Leave out of a listing what it has to name for every tenant where it cannot tell whose record that is (LIST-4)."""
+    if not isinstance(outcome, Returned) or not isinstance(outcome.value, Listing) or not unreadable:
+        return outcome
+    listing = outcome.value
+    return Returned(replace(listing, corrupt=[name for name in listing.corrupt if name not in unreadable]))
