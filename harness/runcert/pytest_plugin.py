@@ -44,7 +44,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--certify-depth", choices=["quick", "standard", "exhaustive"], default="quick", help="how long to try")
     group.addoption("--certify-seed", type=int, default=None, help="everything random follows from it")
     group.addoption("--only", action="append", default=[], metavar="CLAUSE", help="only this clause; may be repeated")
-    group.addoption("--certify-server", action="append", default=[], metavar="NAME=URL", help="where a server is, or wheel, system, containers")
+    group.addoption(
+        "--certify-server",
+        action="append",
+        default=[],
+        metavar="NAME=URL",
+        help="where a server is, or wheel, system, containers",
+    )
     parser.addini("certify", type="args", default=[], help="targets that are certified with every run")
 
 
