@@ -18,7 +18,7 @@ from runcert.cases import Case, Depth, Workplace
 from runcert.checks import Check, Inconclusive, Violation
 from runcert.handles import Step
 from runcert.masking import without_passwords
-from runcert.problems import AdapterProblem, KitProblem, describe_error
+from runcert.problems import AdapterProblem, KitProblem, UsageProblem, describe_error
 from runcert.watchdog import Hang
 from runcert_contract import CATALOGUE, JsonValue, Stance, Verdict, encode
 
@@ -138,7 +138,7 @@ def _result(check: Check, case: Case, error: BaseException | None, seconds: floa
         clause, expected, found, verdict = error.clause or clause, error.expected, error.found, Verdict.FAIL
     elif isinstance(error, Inconclusive):
         found, verdict = str(error), Verdict.INCONCLUSIVE
-    elif isinstance(error, AdapterProblem):
+    elif isinstance(error, (AdapterProblem, UsageProblem)):  # a disk that became full, say, when a namespace was made
         found, verdict = str(error), Verdict.ADAPTER_ERROR
     elif error is not None:
         found, verdict = f"{describe_error(error)}{_where(error)}", Verdict.KIT_ERROR

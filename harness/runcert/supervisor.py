@@ -22,9 +22,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Listener
+from pathlib import Path
 from typing import Any
 
 from runcert.execution import CheckResult
+from runcert.leftovers import dispose_of_leftovers
 from runcert.masking import without_passwords
 from runcert.messages import ADDRESS, HUNG, KEY, ROOT, Channel, Job, Settings
 from runcert.problems import KitProblem, UsageProblem
@@ -112,6 +114,7 @@ class Supervisor:
             yield self
         finally:
             self._stop_all()
+            dispose_of_leftovers(Path(root))
             shutil.rmtree(root, ignore_errors=True)
 
     # -- introducing
