@@ -17,7 +17,7 @@ from runcert.adapters import Adapter
 from runcert.event_loops import EventLoopThread
 from runcert.handles import OPEN_SECONDS, Handle, Step
 from runcert.lab import Clock, Lab
-from runcert.leftovers import BESIDE, note_namespace
+from runcert.leftovers import note_namespace
 from runcert.problems import AdapterProblem, UsageProblem, describe_error
 from runcert.watchdog import Watchdog
 from runcert_contract import Claims, JsonValue, Namespaces, Scope
@@ -123,7 +123,7 @@ class Workplace:
             adapter: the other adapter, for instance the other form of the same store.
         """
         self._made += 1
-        return Workplace(f"{self.spec}{BESIDE}{adapter.name}", adapter, self._root / f"{self._made}-beside", self._servers, self._watchdog)
+        return Workplace(f"{self.spec} beside {adapter.name}", adapter, self._root / f"{self._made}-beside", self._servers, self._watchdog)
 
     def open(self, namespace: Namespace, note: Callable[[Step], None] | None = None) -> Handle:
         """Open one more handle on ``namespace``."""

@@ -18,10 +18,7 @@ from pathlib import Path
 from runcert.lab import Lab
 from runcert.targets import resolve
 
-__all__ = ["BESIDE", "dispose_of_leftovers", "note_namespace"]
-
-BESIDE = " beside "
-"""Stands in the spec of a store that was opened as the other form of another one."""
+__all__ = ["dispose_of_leftovers", "note_namespace"]
 
 _NOTE = "namespace.json"
 _SECONDS = 60.0
@@ -66,9 +63,9 @@ def main(root: Path) -> None:
 
 
 def _dispose(noted: dict[str, str]) -> None:
-    spec, _, beside = noted["spec"].partition(BESIDE)
+    spec, _, other = noted["spec"].partition(" beside ")  # the other form of a store, see Workplace.beside
     adapter = resolve(spec)[0].adapter
-    if beside and adapter.parity_with is not None:
+    if other and adapter.parity_with is not None:
         adapter = adapter.parity_with()
     if adapter.dispose is None:
         return

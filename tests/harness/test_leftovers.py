@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runcert.lab import Clock, Lab
-from runcert.leftovers import BESIDE, dispose_of_leftovers, note_namespace
+from runcert.leftovers import dispose_of_leftovers, note_namespace
 
 STORES = """
 import pathlib
@@ -48,7 +48,7 @@ def test_every_noted_namespace_is_disposed_of_although_one_fails(tmp_path: Path,
     for name in ("rc_1", "rc_bad", "rc_2"):
         note(tmp_path, spec, name)
     note(tmp_path, "no_such_module:store", "rc_3")
-    note(tmp_path, f"{spec}{BESIDE}later", "rc_4")
+    note(tmp_path, f"{spec} beside later", "rc_4")
 
     dispose_of_leftovers(tmp_path / "run")
 
