@@ -41,7 +41,8 @@ def faulty_memory(
     """
 
     def decorate(store: type[MemoryRunStore]) -> FaultyStore:
-        return make_faulty(store, clause, source, "memory", lambda kind: _adapter(kind, options), sound)
+        without_fault = _adapter(sound, options) if options else _sound(sound)
+        return make_faulty(store, clause, source, "memory", _adapter(store, options), without_fault)
 
     return decorate
 
@@ -52,14 +53,13 @@ def faulty_async_memory(
     """Make a faulty store of a subclass of the asynchronous reference store in memory; arguments as in :func:`faulty_memory`."""
 
     def decorate(store: type[AsyncMemoryRunStore]) -> FaultyStore:
-        return make_faulty(store, clause, source, "memory-async", lambda kind: _async_adapter(kind, options), sound)
+        without_fault = _async_adapter(sound, options) if options else _async_sound(sound)
+        return make_faulty(store, clause, source, "memory-async", _async_adapter(store, options), without_fault)
 
     return decorate
 
 
-def make_faulty(
-    store: type[Any], clause: str, source: str, backend: str, adapt: Callable[[Any], Adapter], sound: type[Any]
-) -> FaultyStore:
+def make_faulty(store: type[Any], clause: str, source: str, backend: str, faulty: Adapter, sound: Adapter) -> FaultyStore:
     """Make the record of a faulty store.
 
     Args:
@@ -67,8 +67,8 @@ def make_faulty(
         clause: the clause that has to catch it.
         source: where the fault was seen.
         backend: the backend of the reference store.
-        adapt: makes an adapter for a class.
-        sound: the class without the fault.
+        faulty: its adapter.
+        sound: the adapter of the same store without the fault.
     """
     return FaultyStore(
         name=re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", store.__name__).lower(),
@@ -76,8 +76,8 @@ def make_faulty(
         fault=" ".join((store.__doc__ or "").split()),
         source=source,
         backend=backend,
-        adapter=adapt(store),
-        sound=adapt(sound),
+        adapter=faulty,
+        sound=sound,
         spec=f"{store.__module__}:{store.__name__}",
     )
 
@@ -111,3 +111,15 @@ def _async_adapter(kind: type[AsyncMemoryRunStore], options: dict[str, Any]) -> 
         await store.close()
 
     return adapter(AsyncRunStore, target=kind.__name__, **{**_OPTIONS, **options})(open_store)
+
+
+_made: dict[type[Any], Adapter] = {}
+
+
+def _sound(kind: type[MemoryRunStore]) -> Adapter:
+    """Give one adapter for all faulty stores over ``kind``, so that a self-check asks it once."""
+    return _made.setdefault(kind, _adapter(kind, {}))
+
+
+def _async_sound(kind: type[AsyncMemoryRunStore]) -> Adapter:
+    return _made.setdefault(kind, _async_adapter(kind, {}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from runcert import Lab, RunStore, Scope, adapter
@@ -26,7 +27,7 @@ def faulty_sqlite(clause: str, source: str = "the clause", **options: Any) -> Ca
     """
 
     def decorate(store: type[SqlRunStore]) -> FaultyStore:
-        return make_faulty(store, clause, source, "sqlite", lambda kind: _adapter(kind, options), SqlRunStore)
+        return make_faulty(store, clause, source, "sqlite", _adapter(store, options), _sound())
 
     return decorate
 
@@ -66,6 +67,10 @@ def _adapter(kind: type[SqlRunStore], options: dict[str, Any]) -> Adapter:
         yield store
         store.close()
 
-    # The sound store keeps its own tables: a missing key is part of the fault.
-    own = {} if kind is SqlRunStore else options
-    return adapter(RunStore, target=kind.__name__, **{**_OPTIONS, **own})(open_store)
+    return adapter(RunStore, target=kind.__name__, **{**_OPTIONS, **options})(open_store)
+
+
+@cache
+def _sound() -> Adapter:
+    """Give one adapter for all of them; it keeps its own tables, because a missing key is part of the fault."""
+    return _adapter(SqlRunStore, {})
