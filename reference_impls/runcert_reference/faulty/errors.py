@@ -147,7 +147,9 @@ def _with_password(kind: type[MemoryRunStoreInLab]) -> Adapter:
 
 def _faulty_with_password(source: str) -> Any:
     def decorate(store: type[MemoryRunStoreInLab]) -> FaultyStore:
-        return make_faulty(store, "RUN-ERROR-2", source, "memory", _with_password, MemoryRunStoreWithPassword)
+        return make_faulty(
+            store, "RUN-ERROR-2", source, "memory", _with_password(store), _with_password(MemoryRunStoreWithPassword)
+        )
 
     return decorate
 
