@@ -34,14 +34,7 @@ def _escaped(byte: int) -> str:
 
 
 _ESCAPES = {byte: _escaped(byte) for byte in range(256)}
-_NAME = 255
-"""The longest file name in bytes that the usual file systems take."""
 
-LONGEST_PORTABLE = 120
-"""A length in code points up to which every portable identifier has a name that is short enough: each letter takes two bytes at most."""
-
-_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789._-")
-_CAPITALS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _NAME = re.compile(rf"{_PREFIX}(?P<body>(?:[a-z0-9._-]|\+[a-z]|=[0-9a-f]{{2}})*){re.escape(_SUFFIX)}", re.ASCII)
 _ESCAPED = re.compile(r"\+(?P<capital>[a-z])|=(?P<byte>[0-9a-f]{2})", re.ASCII)
 _TEMPORARY = re.compile(r"tmp-[0-9]+-[0-9a-f]{16}", re.ASCII)
