@@ -17,6 +17,7 @@ from runcert.adapters import Adapter
 from runcert.event_loops import EventLoopThread
 from runcert.handles import OPEN_SECONDS, Handle, Step
 from runcert.lab import Clock, Lab
+from runcert.leftovers import note_namespace
 from runcert.problems import AdapterProblem, UsageProblem, describe_error
 from runcert.watchdog import Watchdog
 from runcert_contract import Claims, JsonValue, Namespaces, Scope
@@ -118,6 +119,8 @@ class Workplace:
         lab = Lab(name, directory, Clock(root / "clock"), None, self._servers, self.secret, self._desk)
         prepared = self.run_hook("prepare", self.adapter.prepare, lab)
         lab = Lab(name, directory, lab.clock, prepared, self._servers, self.secret, self._desk)
+        if self.adapter.dispose is not None:
+            note_namespace(root, self.spec, lab)
         namespace = Namespace(lab, root)
         self._namespaces.append(namespace)
         return namespace

@@ -139,7 +139,7 @@ def _result(check: Check, case: Case, error: BaseException | None, seconds: floa
         expected, found, verdict = error.expected, error.found, Verdict.FAIL
     elif isinstance(error, Inconclusive):
         found, verdict = str(error), Verdict.INCONCLUSIVE
-    elif isinstance(error, (AdapterProblem, UsageProblem)):  # a server that cannot be had, for one
+    elif isinstance(error, (AdapterProblem, UsageProblem)):  # a server that cannot be had, a disk that became full
         found, verdict = str(error), Verdict.ADAPTER_ERROR
     elif error is not None:
         found, verdict = f"{describe_error(error)}{_where(error)}", Verdict.KIT_ERROR

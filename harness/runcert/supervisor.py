@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from runcert.execution import CheckResult
+from runcert.leftovers import dispose_of_leftovers
 from runcert.masking import without_passwords
 from runcert.messages import ADDRESS, HUNG, KEY, ROOT, Channel, Job, Settings
 from runcert.problems import KitProblem, UsageProblem
@@ -128,6 +129,7 @@ class Supervisor:
             yield self
         finally:
             self._stop_all()
+            dispose_of_leftovers(Path(root))
             self.servers.stop()
             desk.close()
             shutil.rmtree(root, ignore_errors=True)

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shutil
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -132,7 +133,12 @@ def make_namespace(root: Path, lab: Lab) -> dict[str, str]:
         UsageProblem: something of that name is there already, or the directory cannot be written.
     """
     directory = root / lab.namespace
-    mark = {"namespace": lab.namespace, "mark": secrets.token_hex(16)}
+    mark = {
+        "namespace": lab.namespace,
+        "mark": secrets.token_hex(16),
+        "host": socket.gethostname(),
+        "process": str(os.getpid()),
+    }
     _insist_on_room(root)
     try:
         directory.mkdir(mode=0o700)
@@ -154,16 +160,19 @@ def remove_namespace(root: Path, lab: Lab) -> None:
     """Remove the directory of a namespace that :func:`make_namespace` made.
 
     Raises:
-        UsageProblem: it does not have this run's mark.
+        RuntimeError: it does not have this run's mark.
     """
     directory = root / lab.namespace
-    try:
-        found = json.loads((directory / _MARK).read_bytes())
-    except (OSError, ValueError):
-        found = None
-    if not lab.namespace.startswith(_PREFIX) or found != lab.prepared:
+    if not lab.namespace.startswith(_PREFIX) or _mark_in(directory) is None or _mark_in(directory) != lab.prepared:
         raise RuntimeError(f"{directory} does not have the mark of this run any more, so it is left as it is")
     shutil.rmtree(directory)
+
+
+def _mark_in(directory: Path) -> object:
+    try:
+        return json.loads((directory / _MARK).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def _insist_on_room(root: Path) -> None:

@@ -23,8 +23,18 @@ LONGEST_NAME = 255
 LONGEST_PORTABLE = 120
 """A length in code points up to which every portable identifier has a name that is short enough: each letter takes two bytes at most."""
 
-_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789._-")
-_CAPITALS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789._-"
+
+
+def _escaped(byte: int) -> str:
+    character = chr(byte)
+    if character in _PLAIN:
+        return character
+    return f"+{character.lower()}" if "A" <= character <= "Z" else f"={byte:02x}"
+
+
+_ESCAPES = {byte: _escaped(byte) for byte in range(256)}
+
 _NAME = re.compile(rf"{_PREFIX}(?P<body>(?:[a-z0-9._-]|\+[a-z]|=[0-9a-f]{{2}})*){re.escape(_SUFFIX)}", re.ASCII)
 _ESCAPED = re.compile(r"\+(?P<capital>[a-z])|=(?P<byte>[0-9a-f]{2})", re.ASCII)
 _TEMPORARY = re.compile(r"tmp-[0-9]+-[0-9a-f]{16}", re.ASCII)
@@ -36,14 +46,8 @@ def name_of(identifier: str) -> str | None:
     Args:
         identifier: any text of Unicode scalar values.
     """
-    name = f"{_PREFIX}{''.join(_escaped(byte) for byte in identifier.encode())}{_SUFFIX}"
+    name = f"{_PREFIX}{identifier.encode().decode('latin-1').translate(_ESCAPES)}{_SUFFIX}"
     return name if len(name) <= LONGEST_NAME else None
-
-
-def _escaped(byte: int) -> str:
-    if byte in _PLAIN:
-        return chr(byte)
-    return f"+{chr(byte).lower()}" if byte in _CAPITALS else f"={byte:02x}"
 
 
 def identifier_of(name: str) -> str | None:

@@ -193,8 +193,9 @@ def test_only_temporaries_that_are_too_old_to_be_written_are_removed_at_opening(
     young, old, other = temporary_name(), temporary_name(), "tmp-of-somebody-else"
     for name in (young, old, other):
         (tmp_path / name).write_bytes(b"")
+    long_ago = time.time() - 2 * record_directory.LEFTOVER_SECONDS
     for name in (old, other):
-        os.utime(tmp_path / name, (time.time() - 2 * record_directory.LEFTOVER_SECONDS,) * 2)
+        os.utime(tmp_path / name, (long_ago, long_ago))
 
     FileRunStore(tmp_path).close()
 

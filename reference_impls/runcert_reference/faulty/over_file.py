@@ -25,7 +25,7 @@ def faulty_file(clause: str, source: str = "the clause", **options: Any) -> Call
     """
 
     def decorate(store: type[FileRunStore]) -> FaultyStore:
-        return make_faulty(store, clause, source, "file", lambda kind: _adapter(kind, options), FileRunStore)
+        return make_faulty(store, clause, source, "file", _adapter(store, options), _SOUND)
 
     return decorate
 
@@ -36,6 +36,8 @@ def _adapter(kind: type[FileRunStore], options: dict[str, Any]) -> Adapter:
         yield store
         store.close()
 
-    # The sound store keeps its own hooks: another one is part of the fault.
-    own = {} if kind is FileRunStore else options
-    return adapter(RunStore, target=kind.__name__, **{**file_options(lambda lab: lab.directory), **own})(open_store)
+    return adapter(RunStore, target=kind.__name__, **{**file_options(lambda lab: lab.directory), **options})(open_store)
+
+
+_SOUND = _adapter(FileRunStore, {})
+"""One for all faulty stores over it; it keeps its own hooks, because another one is part of a fault."""
