@@ -109,7 +109,7 @@ class NoGuardian(GuardianProcess):
     """A guardian that only notes what it would run at the end."""
 
     def __init__(self) -> None:
-        super().__init__(lambda _: None)
+        super().__init__()
         self.commands: list[list[str]] = []
 
     def run_at_end(self, command: Any) -> None:
