@@ -20,7 +20,6 @@ from runcert.servers.accounts import Account
 
 __all__ = ["Guarded", "GuardianProcess"]
 
-_SCRIPT = Path(__file__).with_name("guardian.py")
 _ANSWER_SECONDS = 30.0
 _END_SECONDS = 60.0
 
@@ -170,8 +169,8 @@ class GuardianProcess:
                 raise KitProblem(f"the guardian of the servers is gone ({error})") from error
 
     def _begin(self) -> subprocess.Popen[bytes]:
-        popen = subprocess.Popen(  # noqa: S603  # our own interpreter and script
-            [sys.executable, "-P", str(_SCRIPT), str(os.getpid())],
+        popen = subprocess.Popen(  # noqa: S603  # our own interpreter and module
+            [sys.executable, "-P", "-m", "runcert.servers.guardian", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
