@@ -180,6 +180,8 @@ def test_the_command_of_the_image_starts_a_server_that_takes_the_password(
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
+    with pytest.raises(ConnectionRefusedError):  # the shell became the server: who stops the one stops the other
+        socket.create_connection(("127.0.0.1", docker.port), timeout=5)
 
 
 def test_a_container_whose_host_is_elsewhere_publishes_its_port_there(
