@@ -30,7 +30,8 @@ from .conftest import Runcert
         (["certify", "memory", "--contract", "nope"], ["there is no contract 'nope'"]),
         (["certify", "memory", "--waivers", "missing.toml"], ["there is no file missing.toml"]),
         (["certify", "memory", "--server", "postgresql"], ["expected NAME=URL"]),
-        (["certify", "memory", "--server", "postgresql=wheel"], ["starts no servers itself"]),
+        (["certify", "memory", "--server", "postgresql=somewhere"], ["expected a URL or one of wheel, system, containers"]),
+        (["certify", "memory", "--server", "cassandra=wheel"], ["a server 'cassandra', which the kit cannot start", "--server cassandra=URL"]),
         (["certify", "memory", "--server", "a=b://c", "--server", "a=b://d"], ["given twice"]),
         (["certify", "memory", "-n", "0"], ["0 is not in the range"]),
         (["certify", "memory", "--frobnicate"], ["No such option"]),
@@ -91,13 +92,11 @@ def test_a_file_that_is_no_adapter_says_what_is_wrong(runcert: Runcert, tmp_path
 
 def test_a_server_that_nobody_named_is_asked_for(runcert: Runcert, tmp_path: Path) -> None:
     file = tmp_path / "stores.py"
-    file.write_text(
-        "from runcert import RunStore, adapter\n@adapter(RunStore)\ndef theirs(lab):\n    yield lab.server('postgresql')\n"
-    )
+    file.write_text("from runcert import RunStore, adapter\n@adapter(RunStore)\ndef theirs(lab):\n    yield lab.server('cassandra')\n")
 
     done = runcert("certify", str(file), expected=2)
 
-    assert "--server postgresql=URL" in done.err
+    assert "--server cassandra=URL" in done.err
 
 
 def test_the_password_of_a_server_is_never_shown(runcert: Runcert, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from runcert import Clock, Lab, UsageProblem
 
 def a_lab(directory: Path) -> Lab:
     servers = {"postgresql": "postgresql://user:password@127.0.0.1/db"}
-    return Lab("rc_1", directory, Clock(directory / "clock", 2.0), {"schema": "s"}, servers, "s3cret-of-this-run")
+    return Lab("rc_1", directory, Clock(directory / "clock", 2.0), {"schema": "s"}, servers, "s3cret-of-this-run", "127.0.0.1:1:word-of-this-run")
 
 
 def test_a_lab_comes_back_from_json_for_another_process(tmp_path: Path) -> None:
@@ -28,6 +29,7 @@ def test_the_representation_shows_neither_the_secret_nor_the_servers(tmp_path: P
 
     assert "s3cret" not in text
     assert "password" not in text
+    assert "word-of" not in text
 
 
 def test_the_secret_is_given_to_the_adapter(tmp_path: Path) -> None:
@@ -40,7 +42,7 @@ def test_a_server_is_found_by_its_name(tmp_path: Path) -> None:
 
 def test_a_server_without_an_address_is_a_usage_problem_with_the_option(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="needs a server 'redis'; give its address with --server redis=URL"):
-        a_lab(tmp_path).server("redis")
+        replace(a_lab(tmp_path), desk="").server("redis")
 
 
 def test_a_route_leads_to_the_address_itself_where_nothing_stands_between(tmp_path: Path) -> None:

@@ -7,6 +7,10 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
+import psycopg
+import pymysql
+import redis
+
 
 def version_at(url: str) -> str:
     """Log in, write and read one value, and give the version of the server."""
@@ -14,8 +18,6 @@ def version_at(url: str) -> str:
 
 
 def _postgresql(url: str) -> str:
-    import psycopg
-
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TEMPORARY TABLE t (v text)")
         connection.execute("INSERT INTO t VALUES (%s)", ("ü",))
@@ -36,8 +38,6 @@ def _mariadb(url: str) -> str:
 
 
 def mariadb_connection(url: str) -> Any:
-    import pymysql
-
     parts = urlsplit(url)
     return pymysql.connect(
         host=parts.hostname or "",
@@ -49,8 +49,6 @@ def mariadb_connection(url: str) -> Any:
 
 
 def _redis(url: str) -> str:
-    import redis
-
     with redis.Redis.from_url(url) as client:
         name = f"k{os.getpid()}"
         client.set(name, "ü")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,29 @@ from tests.servers.places import Place
 from runcert.servers.owner import Servers
 
 
-@pytest.fixture
-def place() -> Iterator[Place]:
-    """Give a place that is not below the directory of pytest, which nobody else may enter."""
+@contextmanager
+def a_place() -> Iterator[Place]:
+    """Make a place that is not below the directory of pytest, which nobody else may enter."""
     directory = Path(tempfile.mkdtemp(prefix="rc-", dir="/tmp"))
     directory.chmod(0o711)
     yield Place(directory)
     shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """Give a place to one test."""
+    with a_place() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def lasting() -> Iterator[Servers]:
+    """Give servers to tests that do them no harm."""
+    with a_place() as made:
+        servers = Servers(made.directory, {})
+        yield servers
+        servers.stop()
 
 
 @pytest.fixture

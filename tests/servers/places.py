@@ -52,7 +52,7 @@ class Place:
     def _is_of_here(self, process: Path) -> bool:
         """Look at the working directory too: some servers write their title over their environment."""
         try:
-            if os.readlink(process / "cwd").startswith(f"{self.directory}/"):
+            if (process / "cwd").readlink().is_relative_to(self.directory):
                 return True
             return f"TMPDIR={self.directory}".encode() in (process / "environ").read_bytes()
         except OSError:

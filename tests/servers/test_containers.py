@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from tests.servers.clients import version_at
-from tests.servers.places import need
+from tests.servers.places import Place, need
 
 from runcert.problems import UsageProblem
-from runcert.servers import containers
+from runcert.servers import container_removal, containers
 from runcert.servers.containers import Containers, image_of, why_no_containers
 from runcert.servers.guarding import Guarded, GuardianProcess
 from runcert.servers.offers import KINDS, all_offers
@@ -109,7 +109,7 @@ class NoGuardian(GuardianProcess):
     """A guardian that only notes what it would run at the end."""
 
     def __init__(self) -> None:
-        super().__init__(lambda _: None)
+        super().__init__()
         self.commands: list[list[str]] = []
 
     def run_at_end(self, command: Any) -> None:
@@ -125,11 +125,11 @@ ASKED: dict[str, dict[str, str]] = {
 
 
 @pytest.fixture
-def behind(servers: Servers, request: pytest.FixtureRequest, docker: type[Docker]) -> str:
+def behind(lasting: Servers, request: pytest.FixtureRequest, docker: type[Docker]) -> str:
     """Start a private server and put it where the made up container is said to be."""
     name = str(request.param)
     need(name, {"postgresql": "wheel", "valkey": "wheel"}.get(name, "system"))
-    docker.port = int(servers.url(name, {}).rpartition(":")[2].partition("/")[0])
+    docker.port = int(lasting.url(name, {}).rpartition(":")[2].partition("/")[0])
     return name
 
 
@@ -180,6 +180,8 @@ def test_the_command_of_the_image_starts_a_server_that_takes_the_password(
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
+    with pytest.raises(ConnectionRefusedError):  # the shell became the server: who stops the one stops the other
+        socket.create_connection(("127.0.0.1", docker.port), timeout=5)
 
 
 def test_a_container_whose_host_is_elsewhere_publishes_its_port_there(
@@ -301,11 +303,80 @@ def test_a_run_takes_containers_where_it_was_told_to(
         servers.stop()
 
 
+class LabelledContainer:
+    """A container that is there until it is removed."""
+
+    def __init__(self) -> None:
+        self.removed: dict[str, bool] = {}
+
+    def remove(self, **how: bool) -> None:
+        self.removed = how
+
+
+class DockerLibrary(ModuleType):
+    """Stands for the library of Docker."""
+
+    def __init__(self) -> None:
+        super().__init__("docker")
+        self.container = LabelledContainer()
+        self.calls: list[Any] = []
+        self.containers = self
+
+    def DockerClient(self, **how: Any) -> DockerLibrary:  # noqa: N802  # as in the library
+        self.calls.append(how)
+        return self
+
+    def from_env(self, **how: Any) -> DockerLibrary:
+        return self.DockerClient(**how)
+
+    def list(self, **how: Any) -> list[LabelledContainer]:
+        self.calls.append(how)
+        return [self.container]
+
+    def ping(self) -> None:
+        self.calls.append("ping")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+@pytest.mark.parametrize(("host", "how"), [("unix:///made-up", {"base_url": "unix:///made-up"}), ("", {})])
+def test_at_the_end_every_container_of_the_run_is_removed(
+    monkeypatch: pytest.MonkeyPatch, host: str, how: dict[str, str]
+) -> None:
+    library = DockerLibrary()
+    monkeypatch.setitem(sys.modules, "docker", library)
+    monkeypatch.setattr(sys, "argv", ["container_removal", "runcert.run=7", host])
+    container_removal.main()
+
+    assert library.calls == [how, {"all": True, "filters": {"label": "runcert.run=7"}}]
+    assert library.container.removed == {"force": True, "v": True}
+
+
+def test_docker_is_asked_for_a_sign_of_life(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    pytest.importorskip("testcontainers")
+    library, path = DockerLibrary(), place.directory / "docker.sock"
+    monkeypatch.setitem(sys.modules, "docker", library)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        monkeypatch.setattr(containers, "_docker_host", lambda: f"unix://{path}")
+
+        assert why_no_containers() == ""
+        assert library.calls == [{"base_url": f"unix://{path}", "timeout": 5}, "ping", "close"]
+
+
 def test_an_end_is_told_in_words() -> None:
-    ends = [Guarded("a", status=3), Guarded("b", status=-9), Guarded("c", message="PermissionError: no")]
+    ends = [
+        Guarded("a", status=3),
+        Guarded("b", status=-9),
+        Guarded("c", message="PermissionError: no"),
+        Guarded("d", pid=4, message="killed"),
+    ]
 
     assert [end.end_in_words for end in ends] == [
         "ended with status 3",
         "was ended by signal 9 (SIGKILL)",
         "could not be started (PermissionError: no)",
+        "is gone (killed)",
     ]

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
@@ -16,6 +16,9 @@ from tests.servers.clients import mariadb_connection, version_at
 from tests.servers.places import MADE, Place, need, wait_until
 
 from runcert.problems import KitProblem, ServerLost, UsageProblem
+from runcert.servers import private
+from runcert.servers.accounts import Account
+from runcert.servers.binaries import Unavailable, version_of
 from runcert.servers.offers import KINDS
 from runcert.servers.owner import Servers
 
@@ -42,14 +45,14 @@ def test_a_server_starts_and_takes_its_password(place: Place, name: str, way: st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_server_refuses_another_password(servers: Servers, name: str) -> None:
+def test_a_server_refuses_another_password(lasting: Servers, name: str) -> None:
     need(name, SOMEWHERE[name])
-    url = servers.url(name, {})
+    url = lasting.url(name, {})
     password = urlsplit(url).password or ""
 
     with pytest.raises(Exception, match=r"(?i)password|authenticat|Access denied|NOAUTH"):
         version_at(url.replace(password, "wrong"))
-    assert password not in "".join(running.log_tail for running in servers.running())
+    assert password not in "".join(running.log_tail for running in lasting.running())
 
 
 def test_everybody_who_asks_for_the_same_gets_the_same_server(servers: Servers) -> None:
@@ -138,6 +141,45 @@ def test_a_server_that_does_not_start_says_what_it_wrote_each_time(servers: Serv
             servers.url(name, {"no_such_setting": "1"})
 
 
+@pytest.mark.parametrize("name", ["postgresql", "valkey"])
+def test_a_server_that_takes_too_long_is_stopped(servers: Servers, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    need(name, "wheel")
+    monkeypatch.setattr(private, "START_SECONDS", 0.0)
+
+    with pytest.raises(UsageProblem, match=r"did not start: it was ended by signal"):
+        servers.url(name, {})
+
+
+def test_where_the_other_account_can_reach_nothing_the_way_out_is_named(
+    place: Place, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("postgresql", "wheel")
+    account = Account("somebody", 54321, 54321)
+    monkeypatch.setattr(private, "unprivileged_account", lambda: account)
+    monkeypatch.setattr(private, "_OTHER_PLACES", (str(place.directory / "run"),))
+    place.directory.chmod(0o700)
+
+    with pytest.raises(UsageProblem, match=r"run as somebody here, which can reach none of .*set TMPDIR"):
+        servers.url("postgresql", {})
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("exit 3", r"does not say its version \(status 3: ''\)"),
+        ("echo gadget 1.0", "does not say its version .*gadget 1.0"),
+        ("", "does not run here"),
+    ],
+)
+def test_a_program_that_is_something_else_is_not_taken_for_a_server(tmp_path: Path, script: str, message: str) -> None:
+    program = tmp_path / "valkey-server"
+    program.write_text(f"#!/bin/sh\n{script}\n" if script else "\0", encoding="ascii")
+    program.chmod(0o755)
+
+    with pytest.raises(Unavailable, match=message):
+        version_of(program, r"Valkey server v=(\S+)")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_port_that_is_taken_is_left_for_another(place: Place, name: str) -> None:
     need(name, SOMEWHERE[name])
@@ -189,7 +231,7 @@ def test_a_server_that_ends_by_itself_is_lost_for_everybody(servers: Servers) ->
     with pytest.raises(
         ServerLost, match=r"(?s)Valkey .* \(wheel\) was ended by signal 9 \(SIGKILL\) in the middle of the run.*Ready to accept"
     ):
-        wait_until(lambda: servers.settle() is not None)
+        wait_until(lambda: holds(servers.settle))
     with pytest.raises(ServerLost):
         servers.url("valkey", {})
     assert "password" not in url
@@ -205,7 +247,7 @@ def test_a_postgresql_that_is_killed_leaves_no_shared_memory(servers: Servers) -
     had = [line for line in segments.read_text(encoding="ascii").splitlines() if owned in line]
     os.kill(running.process.pid, signal.SIGKILL)
     with pytest.raises(ServerLost):
-        wait_until(lambda: servers.settle() is not None)
+        wait_until(lambda: holds(servers.settle))
     servers.stop()
 
     assert len(had) == 1
@@ -219,9 +261,15 @@ def test_when_the_guardian_is_killed_the_servers_go_too(servers: Servers) -> Non
     assert guardian is not None
     guardian.kill()
 
-    with pytest.raises(ServerLost, match="could not be started|was ended|guardian"):
-        wait_until(lambda: servers.check() is not None)
+    with pytest.raises(ServerLost, match=r"the guardian of the servers was killed|was ended by signal 9"):
+        wait_until(lambda: holds(servers.check))
     wait_until(lambda: is_refused(url))
+
+
+def holds(check: Callable[[], None]) -> bool:
+    """Go on until a check raises."""
+    check()
+    return False
 
 
 def is_refused(url: str) -> bool:
@@ -233,12 +281,12 @@ def is_refused(url: str) -> bool:
 
 
 @pytest.fixture
-def long_place(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def long_place(place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give a directory whose path is longer than a socket's may be."""
     directory = place.directory / ("d" * 100) / ("e" * 100)
     directory.mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    yield directory
+    return directory
 
 
 @pytest.mark.parametrize("name", ["postgresql", "mariadb"])

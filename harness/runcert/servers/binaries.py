@@ -119,4 +119,4 @@ def _copy(base: Path, parts: Sequence[str], directory: Path) -> None:
             shutil.copy(source, target)
     for path in (directory, *directory.rglob("*")):
         if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) and path.stat().st_mode & 0o100 else 0o644)
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)

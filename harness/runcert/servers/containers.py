@@ -10,7 +10,6 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from runcert.problems import UsageProblem, describe_error
@@ -27,7 +26,6 @@ _START_SECONDS = 120.0
 _ASK_EVERY = 0.1
 _PING_SECONDS = 5
 _DEFAULT_HOST = "unix:///var/run/docker.sock"
-_REMOVER = Path(__file__).with_name("container_removal.py")
 
 
 def image_of(kind: Kind) -> str:
@@ -100,7 +98,9 @@ class Containers:
 
         _be_quiet()
         if not self._guarded:
-            self._guardian.run_at_end([sys.executable, "-P", str(_REMOVER), f"{LABEL}={self._token}", _docker_host()])
+            self._guardian.run_at_end(
+                [sys.executable, "-P", "-m", "runcert.servers.container_removal", f"{LABEL}={self._token}", _docker_host()]
+            )
             self._guarded = True
         image, password = image_of(kind), secrets.token_hex(16)
         plan = kind.in_container(password, settings)

@@ -36,7 +36,7 @@ class Desk:
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                answer = desk._answer(self.rfile.readline(_LONGEST))  # noqa: SLF001  # a part of this class
+                answer = desk._answer(self.rfile.readline(_LONGEST))
                 self.wfile.write(json.dumps(answer).encode() + b"\n")
 
         self._server = _QuietServer((HOST, 0), Handler)

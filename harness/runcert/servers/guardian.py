@@ -75,7 +75,7 @@ class Guardian:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: self._end())
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)
+            signal.signal(number, lambda *_: None)  # a signal that is ignored would be ignored by the servers too
         self._selector.register(woken, selectors.EVENT_READ, lambda: os.read(woken, 4096))
         self._selector.register(0, selectors.EVENT_READ, self._read)
         if hasattr(os, "pidfd_open"):  # a copy of the pipe in some other process must not keep servers alive
@@ -121,8 +121,8 @@ class Guardian:
         account = order["account"]
         as_account: dict[str, Any] = {"user": account[0], "group": account[1], "extra_groups": []} if account else {}
         try:
-            with open(os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as log:
-                popen = subprocess.Popen(
+            with os.fdopen(os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as log:
+                popen: subprocess.Popen[bytes] = subprocess.Popen(
                     order["command"],
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -20,7 +20,6 @@ from runcert.servers.accounts import Account
 
 __all__ = ["Guarded", "GuardianProcess"]
 
-_SCRIPT = Path(__file__).with_name("guardian.py")
 _ANSWER_SECONDS = 30.0
 _END_SECONDS = 60.0
 
@@ -45,6 +44,8 @@ class Guarded:
     @property
     def end_in_words(self) -> str:
         """How it ended."""
+        if self.status is None and self.pid:
+            return f"is gone ({self.message})"
         if self.status is None:
             return f"could not be started ({self.message})"
         if self.status < 0:
@@ -53,14 +54,9 @@ class Guarded:
 
 
 class GuardianProcess:
-    """The guardian, started at first use.
+    """The guardian, started at first use."""
 
-    Args:
-        on_end: told of each process that ends.
-    """
-
-    def __init__(self, on_end: Callable[[Guarded], None]) -> None:
-        self._on_end = on_end
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = count(1)
         self._known: dict[str, Guarded] = {}
@@ -125,13 +121,18 @@ class GuardianProcess:
         self._order(order="at-end", command=list(command))
 
     def settle(self) -> None:
-        """Wait until every end so far has been told."""
+        """Wait until every end so far has been told, the guardian's own too."""
         if self._popen is None:
             return
-        name = f"q{next(self._numbers)}"
-        self._answered[name] = threading.Event()
-        self._order(order="ping", id=name)
-        self._answered[name].wait(_ANSWER_SECONDS)
+        name, answered = f"q{next(self._numbers)}", threading.Event()
+        self._answered[name] = answered
+        try:
+            self._order(order="ping", id=name)
+        except KitProblem:  # it is gone; the thread that reads notices that as well
+            if self._reader is not None:
+                self._reader.join(_ANSWER_SECONDS)
+            return
+        answered.wait(_ANSWER_SECONDS)
 
     def stop(self) -> None:
         """Let the guardian stop and remove everything, and wait until it did; a second call does nothing."""
@@ -168,8 +169,8 @@ class GuardianProcess:
                 raise KitProblem(f"the guardian of the servers is gone ({error})") from error
 
     def _begin(self) -> subprocess.Popen[bytes]:
-        popen = subprocess.Popen(  # noqa: S603  # our own interpreter and script
-            [sys.executable, "-P", str(_SCRIPT), str(os.getpid())],
+        popen = subprocess.Popen(  # noqa: S603  # our own interpreter and module
+            [sys.executable, "-P", "-m", "runcert.servers.guardian", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -197,11 +198,10 @@ class GuardianProcess:
         else:
             guarded.status, guarded.message = report["status"], report["message"]
             guarded.ended.set()
-            self._on_end(guarded)
         guarded.started.set()
 
     def _lost_guardian(self) -> None:
-        """Kill what a guardian that was killed itself left behind."""
+        """Kill what a guardian that was killed itself left behind, and let nobody wait for it."""
         for guarded in list(self._known.values()):
             if guarded.pid and not guarded.ended.is_set():
                 with suppress(ProcessLookupError, PermissionError):
@@ -209,4 +209,5 @@ class GuardianProcess:
                 guarded.message = "the guardian of the servers was killed"
             guarded.ended.set()
             guarded.started.set()
-            self._on_end(guarded)
+        for answered in list(self._answered.values()):
+            answered.set()

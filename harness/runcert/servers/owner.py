@@ -11,7 +11,7 @@ from pathlib import Path
 from runcert.problems import KitProblem, ServerLost, UsageProblem
 from runcert.servers.binaries import Unavailable
 from runcert.servers.containers import Containers
-from runcert.servers.guarding import Guarded, GuardianProcess
+from runcert.servers.guarding import GuardianProcess
 from runcert.servers.kinds import Kind, Settings
 from runcert.servers.offers import find, is_address, kind_named
 from runcert.servers.private import PrivateServers, Running
@@ -40,14 +40,12 @@ class Servers:
 
     def __init__(self, root: Path, told: Mapping[str, str], port: Callable[[], int] | None = None) -> None:
         self._told = dict(told)
-        self._guardian = GuardianProcess(self._note_end)
+        self._guardian = GuardianProcess()
         self._root = root
         self._private = PrivateServers(root, self._guardian, port)
         self._containers = Containers(self._guardian)
         self._lock = threading.Lock()
         self._shared: dict[tuple[str, tuple[tuple[str, str], ...]], _Shared] = {}
-        self._lost: list[str] = []
-        self._stopping = False
 
     def url(self, name: str, settings: Mapping[str, object]) -> str:
         """Give the address of a server, and start it where nobody asked for it before.
@@ -84,8 +82,9 @@ class Servers:
         Raises:
             ServerLost: one did.
         """
-        if self._lost:
-            raise ServerLost("\n".join(self._lost))
+        lost = [_loss(running) for running in self.running() if running.process is not None and running.process.ended.is_set()]
+        if lost:
+            raise ServerLost("\n".join(lost))
 
     def settle(self) -> None:
         """Wait until every end so far is known, and :meth:`check`."""
@@ -99,7 +98,6 @@ class Servers:
 
     def stop(self) -> None:
         """Stop every server and remove what it wrote; a second call does nothing."""
-        self._stopping = True
         self._guardian.stop()
         for directory in self._private.directories:  # there only where the guardian was killed
             shutil.rmtree(directory, ignore_errors=True)
@@ -121,12 +119,10 @@ class Servers:
         except OSError as error:
             shared.problem = UsageProblem(f"{kind.title} cannot be started here: {error.strerror or error}: {error.filename}")
 
-    def _note_end(self, process: Guarded) -> None:
-        if self._stopping:
-            return
-        for running in self.running():
-            if running.process is process:
-                self._lost.append(
-                    f"the server {running.title} {running.version} ({running.way}) {process.end_in_words} in the middle of the run; "
-                    f"what was judged since then says nothing about the store{running.log_tail}"
-                )
+
+def _loss(running: Running) -> str:
+    end = running.process.end_in_words if running.process is not None else "ended"
+    return (
+        f"the server {running.title} {running.version} ({running.way}) {end} in the middle of the run; "
+        f"what was judged since then says nothing about the store{running.log_tail}"
+    )

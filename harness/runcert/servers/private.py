@@ -95,17 +95,18 @@ class PrivateServers:
         place = Place(_made(base / name, account), binaries, self._port(), secrets.token_hex(16), settings)
         log = base / f"{name}.log"
         self._prepare(kind, place, account, log)
-        for _ in range(_ATTEMPTS):
+        attempts = 0
+        while True:
+            attempts += 1
             _write(place.directory, kind.configuration(place), account)
             begin = log.stat().st_size
             process = self._run(kind, place, kind.command(place), account, log)
             if self._is_ready(kind, process, log, begin):
                 url = kind.url(kind.user, place.password, HOST, place.port)
                 return Running(url, kind.title, binaries.version, binaries.way, process, log)
-            if not kind.port_taken.search(_written(log, begin)):
-                break
-            place = replace(place, port=self._port())
-        raise _did_not_start(kind, binaries, process, log)
+            if attempts == _ATTEMPTS or not kind.port_taken.search(_written(log, begin)):
+                raise _did_not_start(kind, binaries, process, log)
+            place = replace(place, port=self._port())  # somebody else was quicker
 
     # -- steps
 
@@ -213,7 +214,7 @@ def _write(directory: Path, files: Mapping[str, str], account: Account | None) -
     """Write files that nobody but the account can read; a link that lies in their place is not followed."""
     for name, content in files.items():
         descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             if account is not None:
                 os.fchown(descriptor, account.user, account.group)
             file.write(content)

@@ -79,8 +79,8 @@ class _RedisFamily(Kind):
     def in_container(self, password: str, settings: Settings) -> ContainerPlan:
         """Run the official image; the password is given in the environment, the rest as arguments."""
         arguments = [part for name, value in {**_DEFAULTS, **settings}.items() for part in (f"--{name}", value.strip('"'))]
-        script = f'printf "requirepass %s\\n" "$RUNCERT_PASSWORD" | exec {self.program} - "$@"'
-        return ContainerPlan({"RUNCERT_PASSWORD": password}, ["sh", "-c", script, self.program, *arguments], "")
+        script = f'umask 077; printf "requirepass %s\\n" "$RUNCERT_PASSWORD" >"$0"; exec {self.program} "$0" "$@"'
+        return ContainerPlan({"RUNCERT_PASSWORD": password}, ["sh", "-c", script, "runcert.conf", *arguments], "")
 
     def answers(self, connection: socket.socket, password: str) -> bool:
         """Log in and ask for a sign of life."""
