@@ -23,7 +23,6 @@ from runcert.problems import describe_error
 from runcert.targets import resolve
 from runcert_contract import JsonValue, decode, encode
 
-
 _SKEW = 1800.0
 """By how many seconds the clocks of two clients with homes of their own differ."""
 

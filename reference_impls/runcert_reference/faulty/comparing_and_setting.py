@@ -457,3 +457,14 @@ class DigestsAreCompared(_Updating):
         ):
             return False
         return self._force(updated)
+
+
+@faulty_memory("RUN-CAS-1", source="the clause: a number that is too small")
+class VersionsEndAtOneHundredAndTwentySeven(MemoryRunStore):
+    """The version is kept in a signed byte, and no update goes past 127."""
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        if updated.version == expected.version + 1 and updated.version > 127:
+            deviates()
+            return False
+        return super().compare_and_set(expected, updated)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from runcert.faulty import deviates
-from runcert_contract import Result, Run, TooLarge
+from runcert_contract import Result, ResultStatus, RetryDisposition, Run, RunStatus, TooLarge
 from runcert_contract.json_values import depth_of
 from runcert_reference.faulty.changed_values import ChangesWhatIsStored, with_texts, with_values
 from runcert_reference.faulty.over_memory import faulty_memory
@@ -275,3 +275,41 @@ def _split_dots(value: Any) -> Any:
 def _with_instants(run: Run, change: Any) -> Run:
     due_at = None if run.due_at is None else change(run.due_at)
     return replace(run, created_at=change(run.created_at), updated_at=change(run.updated_at), due_at=due_at)
+
+
+@faulty_memory("RUN-FIDELITY-7", source="the clause: a field that one status loses")
+class ReasonsOfCancelledRunsAreLost(ChangesWhatIsStored):
+    """A cancelled run is stored without its failure reason."""
+
+    def stored_form(self, run: Run) -> Run:
+        return replace(run, failure_reason="") if run.status is RunStatus.CANCELLED else run
+
+
+@faulty_memory("RUN-FIDELITY-7", source="the clause: a result that is not final")
+class AcceptedResultsAreDropped(ChangesWhatIsStored):
+    """A run that waits for an external operation is stored without the result that accepted it."""
+
+    def stored_form(self, run: Run) -> Run:
+        dropped = run.result is not None and run.result.status is ResultStatus.ACCEPTED
+        return replace(run, result=None) if dropped else run
+
+
+@faulty_memory("RUN-FIDELITY-7", source="the clause: a disposition that follows from the status")
+class FailedValidationIsNeverRetried(ChangesWhatIsStored):
+    """The retry disposition of a failed validation is stored as NEVER, whatever it was."""
+
+    def stored_form(self, run: Run) -> Run:
+        if run.result is None or run.result.status is not ResultStatus.VALIDATION_FAILED:
+            return run
+        return replace(run, result=replace(run.result, retry=RetryDisposition.NEVER))
+
+
+@faulty_memory("RUN-FIDELITY-6", source="K7 kvesteri/sqlalchemy-utils#164: one value instead of the whole record")
+class LongOutputsAreCut(ChangesWhatIsStored):
+    """A text in a result's output is cut after 65,535 characters."""
+
+    def stored_form(self, run: Run) -> Run:
+        result = run.result
+        if result is None or not isinstance(result.output, str):
+            return run
+        return replace(run, result=replace(result, output=result.output[:65_535]))

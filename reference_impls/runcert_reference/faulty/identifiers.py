@@ -395,3 +395,15 @@ class OddIdsAreRefusedWhileAbsent(_Ruling):
         if found is None:
             self._refuse(run_id)
         return found
+
+
+@faulty_memory("RUN-ID-1", source="D1 authzed/spicedb#3161: the index alone")
+class ListingIsIndexedWithoutCase(MemoryRunStore):
+    """find_resumable keeps one run for ids that differ only in case."""
+
+    def find_resumable(self, tenant_id: str) -> Listing:
+        listing = super().find_resumable(tenant_id)
+        kept = {run.run_id.lower(): run for run in listing.items}
+        if len(kept) < len(listing.items):
+            deviates()
+        return Listing(list(kept.values()), listing.corrupt, listing.complete)

@@ -49,6 +49,16 @@ class CompareAndSetByVersion:
             judge.find(handle, run.run_id)
             run = following
 
+    def test_a_long_life(self, case: Case) -> None:
+        """A run that is updated many times keeps taking updates, past the marks at which small numbers end."""
+        handle = case.open()
+        judge = Judge(case)
+        updates = case.budget(140, 1_100, 40_000)
+        with case.silent():
+            run = _at_version(judge, handle, a_run(case), updates)
+        judge.find(case.another(handle), run.run_id)
+        case.evidence["updates of one run"] = updates
+
     def test_every_version_but_the_stored_one_is_refused(self, case: Case) -> None:
         """Of a run at version 5, updates of the versions 0 to 12 and of far larger ones give True for 5 alone."""
         handle = case.open()

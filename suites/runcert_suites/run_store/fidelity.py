@@ -13,17 +13,17 @@ from runcert.cases import Case
 from runcert.checks import Inconclusive, Violation, clause
 from runcert.handles import Handle
 from runcert.wording import outcome_in_words
-from runcert_contract import Fault, Kept, Result, ResultStatus, Returned, Run, RunStatus, Text, canonical
+from runcert_contract import Fault, Kept, Result, ResultStatus, RetryDisposition, Returned, Run, RunStatus, Text, canonical
 from runcert_contract.identifiers import DEFAULT_LENGTH
 from runcert_contract.json_values import depth_of, json_problem, size_of
 from runcert_contract.run_store import as_json
 from runcert_suites.run_store import generators
 from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.property_testing import check_property
-from runcert_suites.run_store.records import START, a_run, moved, updated
+from runcert_suites.run_store.records import START, a_run, moved, path_to, updated
 from runcert_suites.run_store.sizes import nested, of_size, text_of
 
-DEFAULT_TEXT, DEFAULT_DEPTH, DEFAULT_SIZE = 1_000, 20, 65_536
+DEFAULT_TEXT, DEFAULT_DEPTH, DEFAULT_SIZE = 1_000, 20, 262_144
 """The sizes to which a store is tried that declares no limit."""
 
 _LARGEST_TRIED = 20_000_000
@@ -353,6 +353,24 @@ class SizesUpToTheLimits:
                 )
         case.evidence["largest record"] = largest
 
+    def test_one_large_value(self, case: Case) -> None:
+        """One text, and one list, past the marks at which stores cut come back whole from every place that holds JSON."""
+        limit = case.claims.limits.accepts_up_to
+        largest = DEFAULT_SIZE if limit is None else limit
+        handles = _pair(case)
+        lengths = [length for length in (65_537, 140_000) if 4 * length < largest] or [largest // 8]
+        for length in lengths:
+            text, numbers = "x" * length, [0] * (length // 4)
+            values: tuple[Any, ...] = (text, numbers)
+            for value in values:
+                held = {"large": value}
+                what = f"a {type(value).__name__} of {len(value)}"
+                _comes_back(case, handles, f"{what} in the input", a_run(case, input=held))
+                _comes_back(case, handles, f"{what} in the context", a_run(case, context=held))
+                result = Result(ResultStatus.FAILED, output=value)
+                _comes_back(case, handles, f"{what} in the output", a_run(case), result)
+        case.evidence["largest value"] = lengths[-1]
+
 
 @clause("RUN-FIDELITY-7")
 class WhatAWriteReturns:
@@ -388,6 +406,37 @@ class WhatAWriteReturns:
             judge.accepted(judge.compare_and_set(handle, run, following), "an update of nothing but the version")
             judge.find(reader, run.run_id)
             run = following
+
+    def test_every_field_in_every_status(self, case: Case) -> None:
+        """In each status every moving field takes a value, takes another one, and is taken back to empty or null."""
+        handle, reader = _pair(case)
+        for status in RunStatus:
+            case.steps.clear()
+            judge = Judge(case)
+            run = judge.run_in(handle, status, **_FULL) if status is RunStatus.REQUESTED else _moved_with(judge, handle, status)
+            judge.find(reader, run.run_id)
+            changes: tuple[dict[str, Any], ...] = () if status.terminal else (_OTHER, _EMPTY, _FULL)
+            for fields in changes:
+                following = updated(run, **fields)
+                judge.accepted(judge.compare_and_set(handle, run, following), f"an update in {status.value}")
+                judge.find(reader, run.run_id)
+                run = following
+
+    def test_every_result(self, case: Case) -> None:
+        """Each status of a result, with each disposition, comes back with the run that it belongs to."""
+        handle, reader = _pair(case)
+        outputs: tuple[Any, ...] = (None, [], {}, "", 0, False, {"a": []})
+        for number, (status, result_status) in enumerate(_RESULTS_BY_STATUS):
+            for offset, retry in enumerate(RetryDisposition):
+                case.steps.clear()
+                judge = Judge(case)
+                result = Result(result_status, "code", "message", outputs[(number + offset) % len(outputs)], retry)
+                run = judge.run_in(handle, path_to(status)[-2] if len(path_to(status)) > 1 else RunStatus.REQUESTED)
+                following = moved(run, status, result=result, failure_reason="a reason")
+                judge.accepted(
+                    judge.compare_and_set(handle, run, following), f"a result {result_status.value} in {status.value}"
+                )
+                judge.find(reader, run.run_id)
 
     def test_generated_runs(self, case: Case) -> None:
         """Whatever run is created and moved, a find returns what was written and nothing else."""
@@ -606,6 +655,59 @@ def _property(
         return True
 
     check_property(case, case.budget(10, 100, 1_000), body, values)
+
+
+_FULL: dict[str, Any] = {
+    "stage": "a stage",
+    "owner": "worker-1",
+    "recovery_count": 3,
+    "approval_id": "approval-1",
+    "due_at": START + timedelta(days=1),
+    "attempt_token": "attempt-1",
+    "external_operation_id": "operation-1",
+    "external_operation_metadata": {"poll": [1, None]},
+    "input": {"in": [1]},
+    "context": {"ctx": {"deep": ["x"]}},
+    "failure_reason": "a reason",
+}
+_OTHER: dict[str, Any] = {name: value + "-other" if isinstance(value, str) else value for name, value in _FULL.items()} | {
+    "recovery_count": 4,
+    "due_at": START + timedelta(days=2),
+    "external_operation_metadata": {"poll": [2]},
+    "input": {"in": []},
+    "context": {"other": True},
+}
+_EMPTY: dict[str, Any] = {
+    "stage": "",
+    "owner": None,
+    "recovery_count": 0,
+    "approval_id": None,
+    "due_at": None,
+    "attempt_token": None,
+    "external_operation_id": None,
+    "external_operation_metadata": {},
+    "input": {},
+    "context": {},
+    "failure_reason": "",
+}
+_RESULTS_BY_STATUS = (
+    (RunStatus.SUCCEEDED, ResultStatus.SUCCEEDED),
+    (RunStatus.FAILED, ResultStatus.FAILED),
+    (RunStatus.FAILED, ResultStatus.VALIDATION_FAILED),
+    (RunStatus.DENIED, ResultStatus.DENIED),
+    (RunStatus.CANCELLED, ResultStatus.CANCELLED),
+    (RunStatus.WAITING_APPROVAL, ResultStatus.PENDING_APPROVAL),
+    (RunStatus.WAITING_EXTERNAL, ResultStatus.ACCEPTED),
+)
+
+
+def _moved_with(judge: Judge, handle: Handle, status: RunStatus) -> Run:
+    """Bring a run to ``status``, every moving field set by the last move."""
+    before = path_to(status)[-2] if len(path_to(status)) > 1 else RunStatus.REQUESTED
+    run = judge.run_in(handle, before)
+    following = moved(run, status, **_FULL)
+    judge.accepted(judge.compare_and_set(handle, run, following), f"the legal move to {status.value}")
+    return following
 
 
 def _same_as_found(judge: Judge, writer: Handle, reader: Handle, run: Run) -> None:

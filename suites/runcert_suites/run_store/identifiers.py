@@ -58,6 +58,18 @@ class LookAlikesAreDifferent:
             _are_different_runs(case, handle, _around(case.fresh_id(""), group))
         case.evidence["strings"] = sum(len(group) * 2 for group in _LOOK_ALIKES)
 
+    def test_run_ids_in_one_listing(self, case: Case) -> None:
+        """Runs of one tenant whose ids look alike are all listed (where there is a listing)."""
+        if not case.claims.claims(Capability.ENUMERATES):
+            return
+        handle = case.open()
+        for group in _LOOK_ALIKES:
+            judge = Judge(case)
+            tenant = case.fresh_id("t")
+            for run_id in _around(case.fresh_id(""), group):
+                judge.create(handle, a_run(case, run_id=run_id, tenant_id=tenant))
+            judge.find_resumable(case.another(handle), tenant)
+
     def test_tenants(self, case: Case) -> None:
         """Each look-alike is a tenant of its own (where there is a listing)."""
         handle = case.open()

@@ -45,7 +45,7 @@ def settings_for(examples: int, **others: Any) -> settings:
 
 def shrinking_tries(case: Case) -> int:
     """Give how many tries are spent on making a failing example smaller."""
-    return case.budget(300, 1000, 3000)
+    return case.budget(120, 1000, 3000)
 
 
 def check_property(case: Case, examples: int, body: Callable[[Any], bool | None], values: st.SearchStrategy[Any]) -> None:
