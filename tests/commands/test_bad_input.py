@@ -31,7 +31,10 @@ from .conftest import Runcert
         (["certify", "memory", "--waivers", "missing.toml"], ["there is no file missing.toml"]),
         (["certify", "memory", "--server", "postgresql"], ["expected NAME=URL"]),
         (["certify", "memory", "--server", "postgresql=somewhere"], ["expected a URL or one of wheel, system, containers"]),
-        (["certify", "memory", "--server", "cassandra=wheel"], ["a server 'cassandra', which the kit cannot start", "--server cassandra=URL"]),
+        (
+            ["certify", "memory", "--server", "cassandra=wheel"],
+            ["a server 'cassandra', which the kit cannot start", "--server cassandra=URL"],
+        ),
         (["certify", "memory", "--server", "a=b://c", "--server", "a=b://d"], ["given twice"]),
         (["certify", "memory", "-n", "0"], ["0 is not in the range"]),
         (["certify", "memory", "--frobnicate"], ["No such option"]),
@@ -92,7 +95,9 @@ def test_a_file_that_is_no_adapter_says_what_is_wrong(runcert: Runcert, tmp_path
 
 def test_a_server_that_nobody_named_is_asked_for(runcert: Runcert, tmp_path: Path) -> None:
     file = tmp_path / "stores.py"
-    file.write_text("from runcert import RunStore, adapter\n@adapter(RunStore)\ndef theirs(lab):\n    yield lab.server('cassandra')\n")
+    file.write_text(
+        "from runcert import RunStore, adapter\n@adapter(RunStore)\ndef theirs(lab):\n    yield lab.server('cassandra')\n"
+    )
 
     done = runcert("certify", str(file), expected=2)
 

@@ -11,7 +11,15 @@ from runcert import Clock, Lab, UsageProblem
 
 def a_lab(directory: Path) -> Lab:
     servers = {"postgresql": "postgresql://user:password@127.0.0.1/db"}
-    return Lab("rc_1", directory, Clock(directory / "clock", 2.0), {"schema": "s"}, servers, "s3cret-of-this-run", "127.0.0.1:1:word-of-this-run")
+    return Lab(
+        "rc_1",
+        directory,
+        Clock(directory / "clock", 2.0),
+        {"schema": "s"},
+        servers,
+        "s3cret-of-this-run",
+        "127.0.0.1:1:word-of-this-run",
+    )
 
 
 def test_a_lab_comes_back_from_json_for_another_process(tmp_path: Path) -> None:
