@@ -90,9 +90,12 @@ def remove_namespace(address: Address, lab: Lab) -> None:
     """
     prefix = Keys(lab.namespace).prefix
     with _client(address) as client:
-        found = {"namespace": lab.namespace, "mark": str(client.get(prefix + _MARK) or b"", "ascii", "replace")}
+        mark = bytes(client.get(prefix + _MARK) or b"")  # type: ignore[arg-type]  # bytes, because nothing is decoded
+        found = {"namespace": lab.namespace, "mark": mark.decode("ascii", "replace")}
         if not lab.namespace.startswith(_PREFIX) or found != lab.prepared:
-            raise RuntimeError(f"the keys of {lab.namespace} do not have the mark of this run any more, so they are left as they are")
+            raise RuntimeError(
+                f"the keys of {lab.namespace} do not have the mark of this run any more, so they are left as they are"
+            )
         keys = sorted(set(client.scan_iter(match=prefix + b"*", count=_AT_ONCE)) - {prefix + _MARK})
         for start in range(0, len(keys), _AT_ONCE):
             client.unlink(*keys[start : start + _AT_ONCE])
@@ -105,7 +108,7 @@ def damage_run(address: Address, namespace: str, run_id: str, how: str) -> None:
     with _client(address) as client:
         record = bytes(client.hget(key, "record") or b"")  # type: ignore[arg-type]  # bytes, because nothing is decoded
         damaged = {"undecodable": b"\xff\xfe{not json", "cut": record[: len(record) // 2], "empty": b""}[how]
-        client.hset(key, "record", damaged)  # type: ignore[arg-type]  # bytes are values too
+        client.hset(key, "record", damaged)
 
 
 def count_keys(address: Address, namespace: str) -> dict[str, int]:
@@ -119,7 +122,7 @@ def count_keys(address: Address, namespace: str) -> dict[str, int]:
         return {
             "runs": len(runs) - retired,
             "retired": retired,
-            "index entries": sum(int(client.scard(key)) for key in indexes),  # type: ignore[arg-type]  # not awaitable here
+            "index entries": sum(int(client.scard(key)) for key in indexes),
             "other keys": len(found) - len(runs) - len(indexes),
         }
 

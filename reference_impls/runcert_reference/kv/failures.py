@@ -56,7 +56,10 @@ _MEANINGS: Mapping[str, tuple[type[StoreError], str]] = {
 _OTHERWISE: Mapping[Stage, tuple[type[StoreError], str]] = {
     Stage.CONNECTING: (StoreUnavailable, "the server cannot be reached; try again when it is back"),
     Stage.READING: (StoreUnavailable, "the server did not answer; try again when it is back"),
-    Stage.WRITING: (OutcomeUnknown, "the answer of the server was lost, so the write may have taken effect; read before you go on"),
+    Stage.WRITING: (
+        OutcomeUnknown,
+        "the answer of the server was lost, so the write may have taken effect; read before you go on",
+    ),
 }
 
 

@@ -41,4 +41,6 @@ def _check(facts: dict[str, str]) -> None:
     if facts.get("role") != "master":
         raise Misconfigured("the server is a replica, which may show old records; name the primary")
     if facts.get("cluster_enabled", "0") != "0":
-        raise Misconfigured("the server is part of a cluster, which this store does not use; name a server with cluster mode off")
+        raise Misconfigured(
+            "the server is part of a cluster, which this store does not use; name a server with cluster mode off"
+        )
