@@ -176,7 +176,7 @@ class IndexesHaveNoNamespace(ValkeyRunStore):
 
 
 @faulty_valkey("RUN-ID-4", "D3 sibidharan/zealphp#247")
-class KeysAreJoinedByAColon(_InSingleCommands):
+class TenantAndRunAreJoinedInOneKey(_InSingleCommands):
     """The index of resumable runs is one hash, whose fields are tenant and run id with a colon between them."""
 
     @property
