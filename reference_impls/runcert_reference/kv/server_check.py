@@ -16,7 +16,7 @@ def check_server() -> Question[None]:
 
     Reading the answer raises ``Misconfigured`` for a server that is too old, evicts, is a replica or part of a cluster.
     """
-    return Question(("INFO",), lambda reply: _check(_facts(reply)), "the server")
+    return Question(("INFO",), lambda reply: _check(_facts(reply)), "opening the store")
 
 
 def _facts(reply: bytes) -> dict[str, str]:
