@@ -105,7 +105,7 @@ class CreateIsAnUnconditionalPut(_InSingleCommands):
 
 
 @faulty_valkey("RUN-RESUMABLE-1", "H1: the index is a second call, forgotten where a run ends")
-class EndedRunsStayInTheIndex(_InSingleCommands):
+class EndedRunsStayInTheSet(_InSingleCommands):
     """The index is written by calls of its own, none of which is made when a run ends, and the listing trusts the index."""
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
