@@ -22,10 +22,10 @@ def run_stores() -> tuple[FaultyStore, ...]:
 
 
 def _module(name: str) -> ModuleType | None:
-    """Import one topic; None where it stands on a database and the extra ``sql`` is not installed."""
+    """Import one topic; None where it stands on a server or database whose driver is not installed."""
     try:
         return importlib.import_module(f"{__name__}.{name}")
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "sqlalchemy":
+        if (error.name or "").partition(".")[0] not in ("redis", "sqlalchemy"):
             raise
         return None
