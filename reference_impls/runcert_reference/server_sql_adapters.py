@@ -71,11 +71,11 @@ def make_namespace(url_of: UrlOf, lab: Lab) -> dict[str, str]:
         "process": str(os.getpid()),
     }
     with _as_usage(server, f"make {lab.namespace}"):
-        _on_connection(server, partial(_create, lab.namespace, mark["mark"]))
+        on_connection(server, partial(_create, lab.namespace, mark["mark"]))
         try:
             upgrade(inside)
         except BaseException:
-            _on_connection(server, partial(_drop, lab.namespace, mark["mark"]))
+            on_connection(server, partial(_drop, lab.namespace, mark["mark"]))
             raise
     return mark
 
@@ -87,7 +87,7 @@ def remove_namespace(url_of: UrlOf, lab: Lab) -> None:
         RuntimeError: it does not have this run's mark.
     """
     mark = lab.prepared.get("mark") if isinstance(lab.prepared, dict) else None
-    _on_connection(url_of(lab), partial(_drop, lab.namespace, str(mark)))
+    on_connection(url_of(lab), partial(_drop, lab.namespace, str(mark)))
 
 
 _MARK_TABLE = "made_by_runcert"
@@ -119,7 +119,8 @@ def _kind(connection: Connection) -> str:
     return "SCHEMA" if connection.dialect.name == "postgresql" else "DATABASE"
 
 
-def _on_connection(url: URL, action: Callable[[Connection], _Answer]) -> _Answer:
+def on_connection(url: URL, action: Callable[[Connection], _Answer]) -> _Answer:
+    """Do something on a connection of its own, beside the store."""
     made = engine(url)
     try:
         with ends_within(_SECONDS), made.connect() as connection:
@@ -152,7 +153,7 @@ def options(url_of: UrlOf, claims: Claims) -> dict[str, Any]:
     """
 
     def inside(lab: Lab, action: Callable[[Connection], _Answer]) -> _Answer:
-        return _on_connection(namespace_url(url_of(lab), lab), action)
+        return on_connection(namespace_url(url_of(lab), lab), action)
 
     return {
         "scope": claims.scope,
@@ -169,13 +170,19 @@ def options(url_of: UrlOf, claims: Claims) -> dict[str, Any]:
     }
 
 
-def kit_server(name: str) -> UrlOf:
-    """Give what asks the kit for a server."""
-    return lambda lab: make_url(lab.server(name))
+def postgresql_of(lab: Lab) -> URL:
+    """Ask the kit for PostgreSQL."""
+    return make_url(lab.server("postgresql"))
 
 
-_POSTGRESQL = options(kit_server("postgresql"), dialect_of(make_url("postgresql://")).claims)
-_MARIADB = options(kit_server("mariadb"), dialect_of(make_url("mariadb://")).claims)
+def mariadb_of(lab: Lab) -> URL:
+    """Ask the kit for MariaDB; to one that the kit starts, on this machine, TLS is only slow."""
+    server = make_url(lab.server("mariadb"))
+    return server.update_query_dict({"ssl_disabled": "true"}) if lab.starts("mariadb") else server
+
+
+_POSTGRESQL = options(postgresql_of, dialect_of(make_url("postgresql://")).claims)
+_MARIADB = options(mariadb_of, dialect_of(make_url("mariadb://")).claims)
 
 
 def postgresql_async_form() -> Adapter:
@@ -186,7 +193,7 @@ def postgresql_async_form() -> Adapter:
 @adapter(EnumeratesRuns, **_POSTGRESQL, parity_with=postgresql_async_form)
 def postgresql(lab: Lab) -> Iterator[EnumeratesRuns]:
     """Open the reference store in PostgreSQL."""
-    store = SqlRunStore(namespace_url(make_url(lab.server("postgresql")), lab))
+    store = SqlRunStore(namespace_url(postgresql_of(lab), lab))
     yield store
     store.close()
 
@@ -194,7 +201,7 @@ def postgresql(lab: Lab) -> Iterator[EnumeratesRuns]:
 @adapter(AsyncEnumeratesRuns, **{**_POSTGRESQL, "handles": Handles.PER_TASK}, parity_with=lambda: postgresql)
 async def postgresql_async(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
     """Open the reference store in PostgreSQL for an event loop."""
-    store = await AsyncSqlRunStore.open(namespace_url(make_url(lab.server("postgresql")), lab))
+    store = await AsyncSqlRunStore.open(namespace_url(postgresql_of(lab), lab))
     yield store
     await store.close()
 
@@ -202,7 +209,7 @@ async def postgresql_async(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
 @adapter(EnumeratesRuns, **_MARIADB)
 def mariadb(lab: Lab) -> Iterator[EnumeratesRuns]:
     """Open the reference store in MariaDB."""
-    store = SqlRunStore(namespace_url(make_url(lab.server("mariadb")), lab))
+    store = SqlRunStore(namespace_url(mariadb_of(lab), lab))
     yield store
     store.close()
 
