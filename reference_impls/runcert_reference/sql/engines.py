@@ -1,61 +1,66 @@
-"""How connections to a database are made and set up; the one place that knows what SQLite needs.
+"""How connections to a database are made and set up.
 
-Every connection is in autocommit, so that one statement is one transaction: SQLite takes its write lock at once and never has
-to turn a read lock into a write lock, which is where it refuses without waiting.
+Every connection is in autocommit, so that one statement is one transaction.  What is particular to a database stands in its own module:
+:mod:`.sqlite`, :mod:`.postgresql`, :mod:`.mysql`.
 """
 
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-__all__ = ["async_engine", "engine", "sqlite_url"]
+from runcert_contract import Misconfigured
+from runcert_reference.sql.deadlines import is_readable, watch
+from runcert_reference.sql.dialects import Dialect
+from runcert_reference.sql.mysql import MYSQL
+from runcert_reference.sql.postgresql import POSTGRESQL
+from runcert_reference.sql.sqlite import SQLITE, sqlite_url
 
-LOCK_WAIT = 3.0
-"""How long a statement waits for the locks of others, and how long a call waits for a connection, in seconds.
+__all__ = ["async_engine", "dialect_of", "engine", "sqlite_url"]
 
-A call waits at most twice (connection, statement), which stays below the maximum wait that the store declares.
-"""
+_DIALECTS: Mapping[str, Dialect] = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL}
 
-_PRAGMAS = ("PRAGMA synchronous=FULL", "PRAGMA fullfsync=ON")
-"""What each connection sets for itself; the journal mode belongs to the file and is set by the migration."""
-
-_OPTIONS: dict[str, Any] = {
+_OPTIONS: Mapping[str, Any] = {
     "isolation_level": "AUTOCOMMIT",
     "skip_autocommit_rollback": True,
     "hide_parameters": True,
-    "pool_timeout": LOCK_WAIT,
-    "connect_args": {"timeout": LOCK_WAIT},
 }
 
 
-def sqlite_url(path: Path, *, create: bool = False) -> URL:
-    """Give the URL of a database file.
+def dialect_of(url: URL) -> Dialect:
+    """Give what the stores have to know of the database that a URL names.
 
-    Args:
-        path: the file.
-        create: True to make the file where there is none; otherwise opening a missing one fails.
+    Raises:
+        Misconfigured: they are not made for that one.
     """
-    query = {"mode": "rwc" if create else "rw", "uri": "true"}
-    return URL.create("sqlite", database=f"file:{quote(str(path.absolute()))}", query=query)
+    name = url.get_backend_name()
+    if name not in _DIALECTS:
+        raise Misconfigured(f"this store is not made for {name}; it knows {', '.join(_DIALECTS)}")
+    return _DIALECTS[name]
 
 
 def engine(url: URL) -> Engine:
     """Make an engine whose connections are set up for this store; the caller disposes of it."""
-    made = create_engine(url, **_OPTIONS)
-    event.listen(made, "connect", _set_up)
+    dialect = dialect_of(url)
+    made = create_engine(dialect.url(url), **_OPTIONS, **dialect.options(url))
+    _listen(made, dialect)
     return made
 
 
 def async_engine(url: URL) -> AsyncEngine:
-    """Make the same engine for an event loop."""
-    made = create_async_engine(url.set(drivername="sqlite+aiosqlite"), **_OPTIONS)
-    event.listen(made.sync_engine, "connect", _set_up)
+    """Make the same engine for an event loop.
+
+    Raises:
+        Misconfigured: the database has no driver for one.
+    """
+    dialect = dialect_of(url)
+    made = create_async_engine(dialect.url(url, asynchronous=True), **_OPTIONS, **dialect.options(url))
+    _listen(made.sync_engine, dialect)
     logging.getLogger("aiosqlite").addFilter(_shows_no_parameters)
     return made
 
@@ -65,14 +70,30 @@ def _shows_no_parameters(record: logging.LogRecord) -> bool:
     return record.levelno > logging.DEBUG
 
 
-def _set_up(connection: Any, record: object) -> None:  # noqa: ARG001  # the signature of the event
-    # Text that is no UTF-8 is a damaged record like any other; it must not end the statement that meets it.
-    getattr(connection, "driver_connection", connection).text_factory = _lenient_text
-    cursor = connection.cursor()
-    for pragma in _PRAGMAS:
-        cursor.execute(pragma)
-    cursor.close()
+def _listen(made: Engine, dialect: Dialect) -> None:
+    if dialect.fileno is not None:
+        # Before SQLAlchemy asks the server anything, so that the deadline of the call holds for that, too.
+        event.listen(made, "connect", _watching(dialect.fileno), insert=True)
+        event.listen(made, "checkout", _taking(dialect.fileno))
+
+    def set_up(connection: Any, record: object) -> None:  # noqa: ARG001  # the signature of the event
+        dialect.set_up(connection, getattr(made.dialect, "is_mariadb", False))
+
+    event.listen(made, "connect", set_up)
 
 
-def _lenient_text(stored: bytes) -> str:
-    return stored.decode("utf-8", "surrogateescape")
+def _watching(fileno: Callable[[Any], int]) -> Callable[[Any, Any], None]:
+    def connect(connection: Any, record: Any) -> None:  # noqa: ARG001  # the signature of the event
+        watch(fileno(record.driver_connection))
+
+    return connect
+
+
+def _taking(fileno: Callable[[Any], int]) -> Callable[[Any, Any, Any], None]:
+    def checkout(connection: Any, record: Any, proxy: object) -> None:  # noqa: ARG001  # the signature of the event
+        number = fileno(record.driver_connection)
+        if is_readable(number):  # the server ended it meanwhile: noticed before anything is sent, so that no write is in doubt
+            raise DisconnectionError
+        watch(number)
+
+    return checkout

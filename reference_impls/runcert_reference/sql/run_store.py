@@ -5,50 +5,29 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import URL, Connection
 
-from runcert_contract import (
-    Capability,
-    Claims,
-    Closed,
-    Fault,
-    Handles,
-    Kept,
-    Limits,
-    Listing,
-    Run,
-    Scope,
-    Stance,
-    check_identifier,
-    check_new_run,
-    check_update,
-)
-from runcert_reference.sql.engines import async_engine, engine
+from runcert_contract import Closed, Listing, Run, check_identifier, check_new_run, check_update
+from runcert_reference.sql.deadlines import ends_within
+from runcert_reference.sql.dialects import CALL_SECONDS, Dialect
+from runcert_reference.sql.engines import async_engine, dialect_of, engine
 from runcert_reference.sql.failures import translated
 from runcert_reference.sql.operations import find_run, insert_run, list_resumable, replace_run
 from runcert_reference.sql.schema import check_schema
+from runcert_reference.sql.sqlite import CLAIMS
 
 __all__ = ["CLAIMS", "AsyncSqlRunStore", "SqlRunStore"]
 
-_Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
-
-CLAIMS = Claims(
-    scope=Scope.HOST,
-    handles=Handles.SHARED,
-    durability={Fault.CLOSE: Kept()},
-    capabilities={Capability.ENUMERATES: Stance.CLAIMED, Capability.GUARDS_TERMINAL: Stance.CLAIMED},
-    limits=Limits(identifier=1024, text=100_000, depth=64, accepts_up_to=1_000_000, refuses_above=1_000_000),
-    topology="one SQLite file in WAL mode with synchronous=FULL, processes of one machine",
-)
-"""What is said of this store on SQLite."""
 
 
 class SqlRunStore:
     """A run store in an SQL database; threads may share it.
+
+    What is said of it depends on the database: :mod:`.sqlite`, :mod:`.postgresql`, :mod:`.mysql`.
 
     Args:
         url: the database; its tables have to be there (:func:`runcert_reference.sql.schema.upgrade`).
@@ -58,10 +37,13 @@ class SqlRunStore:
     """
 
     def __init__(self, url: URL) -> None:
+        self._dialect = dialect_of(url)
+        self._claims = self._dialect.claims
         self._engine = engine(url)
         self._calls = _Calls()
         try:
-            with translated("the schema"), self._engine.connect() as connection:
+            with self._connection("the schema") as connection:
+                self._dialect.check(connection)
                 check_schema(connection)
         except BaseException:
             self._engine.dispose()
@@ -75,31 +57,44 @@ class SqlRunStore:
     def create(self, run: Run) -> Run:
         """Store a new run (RUN-CREATE-1 to -5)."""
         with self._calls.one():
-            check_new_run(run, CLAIMS)
-            with translated(f"run {run.run_id!r}", record=run.run_id, writes=True), self._engine.connect() as connection:
+            check_new_run(run, self._claims)
+            with self._connection(f"run {run.run_id!r}", record=run.run_id, writes=True) as connection:
                 return insert_run(connection, run)
 
     def find(self, run_id: str) -> Run | None:
         """Give the run, or None (RUN-FIND-1 to -3)."""
         with self._calls.one():
-            check_identifier(run_id, "run_id", CLAIMS)
-            with translated(f"run {run_id!r}", record=run_id), self._engine.connect() as connection:
+            check_identifier(run_id, "run_id", self._claims)
+            with self._connection(f"run {run_id!r}", record=run_id) as connection:
                 return find_run(connection, run_id)
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         """Replace the run if its version is still the expected one (RUN-CAS-1 to -10)."""
         with self._calls.one():
-            check_update(expected, updated, CLAIMS)
-            what = f"run {expected.run_id!r}"
-            with translated(what, record=expected.run_id, writes=True), self._engine.connect() as connection:
+            check_update(expected, updated, self._claims)
+            with self._connection(f"run {expected.run_id!r}", record=expected.run_id, writes=True) as connection:
                 return replace_run(connection, expected, updated)
 
     def find_resumable(self, tenant_id: str) -> Listing:
         """Give the tenant's runs that are not terminal (RUN-RESUMABLE-1)."""
         with self._calls.one():
-            check_identifier(tenant_id, "tenant_id", CLAIMS)
-            with translated(f"runs of tenant {tenant_id!r}"), self._engine.connect() as connection:
+            check_identifier(tenant_id, "tenant_id", self._claims)
+            with self._connection(f"runs of tenant {tenant_id!r}") as connection:
                 return list_resumable(connection, tenant_id)
+
+    @contextmanager
+    def _connection(self, what: str, *, record: str | None = None, writes: bool = False) -> Iterator[Connection]:
+        """Give a connection for one statement; a failure to connect is definite, whatever was going to be written."""
+        with _bounded(self._dialect):
+            with translated(what, record=record):
+                connection = self._engine.connect()
+            with connection, translated(what, record=record, writes=writes):
+                yield connection
+
+
+def _bounded(dialect: Dialect) -> AbstractContextManager[None]:
+    """Bound a call on a server; a database file answers or fails by itself."""
+    return nullcontext() if dialect.fileno is None else ends_within(CALL_SECONDS)
 
 
 class _Calls:
@@ -142,6 +137,8 @@ class AsyncSqlRunStore:
     """
 
     def __init__(self, url: URL) -> None:
+        self._dialect = dialect_of(url)
+        self._claims = self._dialect.claims
         self._engine = async_engine(url)
         self._running: set[asyncio.Task[Any]] = set()
         self._ended = False
@@ -155,8 +152,7 @@ class AsyncSqlRunStore:
         """
         store = cls(url)
         try:
-            with translated("the schema"):
-                await store._on_connection(check_schema)
+            await store._call("the schema", lambda connection: store._check(connection))
         except BaseException:
             await store.close()
             raise
@@ -170,44 +166,53 @@ class AsyncSqlRunStore:
     async def create(self, run: Run) -> Run:
         """Store a new run."""
         self._check_open()
-        check_new_run(run, CLAIMS)
-        with translated(f"run {run.run_id!r}", record=run.run_id, writes=True):
-            return await self._on_connection(insert_run, run)
+        check_new_run(run, self._claims)
+        what = f"run {run.run_id!r}"
+        return await self._call(what, lambda connection: insert_run(connection, run), record=run.run_id, writes=True)
 
     async def find(self, run_id: str) -> Run | None:
         """Give the run, or None."""
         self._check_open()
-        check_identifier(run_id, "run_id", CLAIMS)
-        with translated(f"run {run_id!r}", record=run_id):
-            return await self._on_connection(find_run, run_id)
+        check_identifier(run_id, "run_id", self._claims)
+        return await self._call(f"run {run_id!r}", lambda connection: find_run(connection, run_id), record=run_id)
 
     async def compare_and_set(self, expected: Run, updated: Run) -> bool:
         """Replace the run if its version is still the expected one."""
         self._check_open()
-        check_update(expected, updated, CLAIMS)
-        with translated(f"run {expected.run_id!r}", record=expected.run_id, writes=True):
-            return await self._on_connection(replace_run, expected, updated)
+        check_update(expected, updated, self._claims)
+        what = f"run {expected.run_id!r}"
+        return await self._call(
+            what, lambda connection: replace_run(connection, expected, updated), record=expected.run_id, writes=True
+        )
 
     async def find_resumable(self, tenant_id: str) -> Listing:
         """Give the tenant's runs that are not terminal."""
         self._check_open()
-        check_identifier(tenant_id, "tenant_id", CLAIMS)
-        with translated(f"runs of tenant {tenant_id!r}"):
-            return await self._on_connection(list_resumable, tenant_id)
+        check_identifier(tenant_id, "tenant_id", self._claims)
+        return await self._call(f"runs of tenant {tenant_id!r}", lambda connection: list_resumable(connection, tenant_id))
 
     def _check_open(self) -> None:
         if self._ended:
             raise _closed()
 
-    async def _on_connection(
-        self,
-        operation: Callable[Concatenate[Connection, _Arguments], _Answer],
-        *args: _Arguments.args,
-        **kwargs: _Arguments.kwargs,
+    def _check(self, connection: Connection) -> None:
+        self._dialect.check(connection)
+        check_schema(connection)
+
+    async def _call(
+        self, what: str, operation: Callable[[Connection], _Answer], *, record: str | None = None, writes: bool = False
     ) -> _Answer:
+        """Run an operation on a connection; a failure to connect is definite, whatever was going to be written."""
+
         async def call() -> _Answer:
-            async with self._engine.connect() as connection:
-                return await connection.run_sync(operation, *args, **kwargs)
+            with _bounded(self._dialect):
+                with translated(what, record=record):
+                    connection = await self._engine.connect()
+                try:
+                    with translated(what, record=record, writes=writes):
+                        return await connection.run_sync(operation)
+                finally:
+                    await connection.close()
 
         return await self._to_the_end(call())
 

@@ -8,29 +8,36 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, select
 
 from runcert_contract import Misconfigured
-from runcert_reference.sql.engines import engine
+from runcert_reference.sql.deadlines import ends_within
+from runcert_reference.sql.engines import dialect_of, engine
 from runcert_reference.sql.failures import translated
 from runcert_reference.sql.tables import SCHEMA_VERSION
 
-__all__ = ["check_schema", "latest_revision", "statements_of", "upgrade"]
+__all__ = ["check_schema", "folder_of", "latest_revision", "statements_of", "upgrade"]
+
+MIGRATION_SECONDS = 60.0
+"""How long a migration takes at most."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 """Alembic's script location: ``env.py``, ``versions/`` and one folder of SQL files for each dialect."""
 
 
 def upgrade(url: URL) -> None:
-    """Create the tables, or bring them to this revision of the store, all or nothing.
+    """Create the tables, or bring them to this revision of the store; all or nothing where the database can undo that.
 
     Raises:
         StoreError: the database cannot be reached or altered.
     """
-    made = engine(url)
+    dialect, made = dialect_of(url), engine(url)
     try:
-        with translated("the schema", writes=True), made.connect() as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode=WAL")  # kept in the file, and not possible inside a transaction
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        with ends_within(MIGRATION_SECONDS), translated("the schema"):
+            connection = made.connect()
+        with ends_within(MIGRATION_SECONDS), connection, translated("the schema", writes=True):
+            for statement in dialect.begin_migration:
+                connection.exec_driver_sql(statement)
             _run_migrations(connection)
-            connection.exec_driver_sql("COMMIT")  # after an error the connection is closed instead, which rolls back
+            for statement in dialect.end_migration:  # after an error the connection is closed instead, which rolls back
+                connection.exec_driver_sql(statement)
     finally:
         made.dispose()
 
@@ -60,6 +67,11 @@ def statements_of(dialect: str, name: str) -> tuple[str, ...]:
     return tuple(statement.strip() for statement in text.split(";\n") if statement.strip())
 
 
+def folder_of(connection: Connection) -> str:
+    """Give the folder of SQL files for the database at the other end."""
+    return dialect_of(connection.engine.url).name
+
+
 @lru_cache(maxsize=8)
 def latest_revision(dialect: str) -> str:
     """Give the revision that the newest SQL file of a dialect leads to: the number in front of its name."""
@@ -73,7 +85,7 @@ def check_schema(connection: Connection) -> None:
         Misconfigured: the message says what was found and what to do.
     """
     found = connection.execute(select(SCHEMA_VERSION.c.version_num)).scalars().all()
-    wanted = latest_revision(connection.dialect.name)
+    wanted = latest_revision(folder_of(connection))
     if list(found) != [wanted]:
         shown = ", ".join(found) or "none"
         raise Misconfigured(

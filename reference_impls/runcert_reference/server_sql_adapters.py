@@ -1,0 +1,254 @@
+"""The adapters of the reference stores in PostgreSQL and MariaDB: on servers of the kit, and on one that the user names by a URL.
+
+Each namespace is a schema (PostgreSQL) or a database (MariaDB, MySQL) that the kit makes, marks as its own and removes; nothing else
+on the server is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, UsageProblem, adapter
+from runcert_contract import Claims, StoreError
+from runcert_reference.sql.deadlines import ends_within
+from runcert_reference.sql.engines import dialect_of, engine
+from runcert_reference.sql.failures import translated
+from runcert_reference.sql.mysql import in_database
+from runcert_reference.sql.operations import count_runs, damage_run, retire_run
+from runcert_reference.sql.postgresql import in_schema
+from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
+from runcert_reference.sql.schema import upgrade
+
+__all__ = ["mariadb", "postgresql", "postgresql_async", "server_at_url"]
+
+_Answer = TypeVar("_Answer")
+
+UrlOf = Callable[[Lab], URL]
+"""Gives the server of a lab."""
+
+_SECONDS = 15.0
+"""How long making or removing a namespace takes at most."""
+
+
+# -- namespaces
+
+
+def namespace_url(server: URL, lab: Lab) -> URL:
+    """Give the URL of a namespace on its server."""
+    inside = in_schema if dialect_of(server).name == "postgresql" else in_database
+    return inside(server, lab.namespace)
+
+
+def make_namespace(url_of: UrlOf, lab: Lab) -> dict[str, str]:
+    """Make a schema or database, mark it, and make the tables in it.
+
+    Args:
+        url_of: gives the server.
+        lab: names the namespace.
+
+    Returns:
+        The mark, kept by the kit as ``lab.prepared``.
+
+    Raises:
+        UsageProblem: the server cannot be used, or something of that name is there already.
+    """
+    server = url_of(lab)
+    inside = namespace_url(server, lab)
+    mark = {
+        "namespace": lab.namespace,
+        "mark": secrets.token_hex(16),
+        "host": socket.gethostname(),
+        "process": str(os.getpid()),
+    }
+    with _as_usage(server, f"make {lab.namespace}"):
+        on_connection(server, partial(_create, lab.namespace, mark["mark"]))
+        try:
+            upgrade(inside)
+        except BaseException:
+            on_connection(server, partial(_drop, lab.namespace, mark["mark"]))
+            raise
+    return mark
+
+
+def remove_namespace(url_of: UrlOf, lab: Lab) -> None:
+    """Remove the schema or database that :func:`make_namespace` made.
+
+    Raises:
+        RuntimeError: it does not have this run's mark.
+    """
+    mark = lab.prepared.get("mark") if isinstance(lab.prepared, dict) else None
+    on_connection(url_of(lab), partial(_drop, lab.namespace, str(mark)))
+
+
+_MARK_TABLE = "made_by_runcert"
+
+
+def _create(namespace: str, mark: str, connection: Connection) -> None:
+    quoted = connection.dialect.identifier_preparer.quote(namespace)
+    kind = _kind(connection)
+    rows = connection.execute(
+        text("SELECT 1 FROM information_schema.schemata WHERE schema_name = :name"), {"name": namespace}
+    ).all()
+    if rows:
+        raise UsageProblem(f"the {kind.lower()} {namespace} is there already and not this run's; remove it yourself if it is yours")
+    connection.exec_driver_sql(f"CREATE {kind} {quoted}")
+    connection.exec_driver_sql(f"CREATE TABLE {quoted}.{_MARK_TABLE} (mark VARCHAR(64) NOT NULL)")
+    connection.execute(text(f"INSERT INTO {quoted}.{_MARK_TABLE} VALUES (:mark)"), {"mark": mark})  # noqa: S608  # quoted above
+
+
+def _drop(namespace: str, mark: str, connection: Connection) -> None:
+    quoted = connection.dialect.identifier_preparer.quote(namespace)
+    kind = _kind(connection)
+    found = connection.execute(text(f"SELECT mark FROM {quoted}.{_MARK_TABLE}")).scalars().all()  # noqa: S608  # quoted above
+    if list(found) != [mark]:
+        raise RuntimeError(f"the {kind.lower()} {namespace} does not have the mark of this run, so it is left as it is")
+    connection.exec_driver_sql(f"DROP {kind} {quoted}{' CASCADE' if kind == 'SCHEMA' else ''}")
+
+
+def _kind(connection: Connection) -> str:
+    return "SCHEMA" if connection.dialect.name == "postgresql" else "DATABASE"
+
+
+def on_connection(url: URL, action: Callable[[Connection], _Answer]) -> _Answer:
+    """Do something on a connection of its own, beside the store."""
+    made = engine(url)
+    try:
+        with ends_within(_SECONDS), made.connect() as connection:
+            return action(connection)
+    finally:
+        made.dispose()
+
+
+@contextmanager
+def _as_usage(server: URL, what: str) -> Iterator[None]:
+    """Say in one sentence why a server cannot be used."""
+    try:
+        with translated(f"{server.render_as_string(hide_password=True)}: cannot {what}"):
+            yield
+    except StoreError as error:
+        cause = error.__cause__
+        said = str(cause.orig).strip().splitlines()[-1] if isinstance(cause, DBAPIError) and cause.orig is not None else ""
+        raise UsageProblem(f"{error}{f' (the server says: {said})' if said else ''}") from error
+
+
+# -- adapters
+
+
+def options(url_of: UrlOf, claims: Claims) -> dict[str, Any]:
+    """Give the claims and hooks of the store on a server.
+
+    Args:
+        url_of: gives the server.
+        claims: what is said of the store on it.
+    """
+
+    def inside(lab: Lab, action: Callable[[Connection], _Answer]) -> _Answer:
+        return on_connection(namespace_url(url_of(lab), lab), action)
+
+    return {
+        "scope": claims.scope,
+        "handles": claims.handles,
+        "durability": claims.durability,
+        "capabilities": claims.capabilities,
+        "limits": claims.limits,
+        "topology": claims.topology,
+        "prepare": partial(make_namespace, url_of),
+        "dispose": partial(remove_namespace, url_of),
+        "damage": lambda lab, _, key, how: inside(lab, lambda connection: damage_run(connection, key, how)),
+        "inventory": lambda lab: inside(lab, count_runs),
+        "purge": lambda lab, _, key: inside(lab, lambda connection: retire_run(connection, key)),
+    }
+
+
+def postgresql_of(lab: Lab) -> URL:
+    """Ask the kit for PostgreSQL."""
+    return make_url(lab.server("postgresql"))
+
+
+def mariadb_of(lab: Lab) -> URL:
+    """Ask the kit for MariaDB; to one that the kit starts, on this machine, TLS is only slow."""
+    server = make_url(lab.server("mariadb"))
+    return server.update_query_dict({"ssl_disabled": "true"}) if lab.starts("mariadb") else server
+
+
+_POSTGRESQL = options(postgresql_of, dialect_of(make_url("postgresql://")).claims)
+_MARIADB = options(mariadb_of, dialect_of(make_url("mariadb://")).claims)
+
+
+def postgresql_async_form() -> Adapter:
+    """Give the asynchronous form of the store in PostgreSQL."""
+    return postgresql_async
+
+
+@adapter(EnumeratesRuns, **_POSTGRESQL, parity_with=postgresql_async_form)
+def postgresql(lab: Lab) -> Iterator[EnumeratesRuns]:
+    """Open the reference store in PostgreSQL."""
+    store = SqlRunStore(namespace_url(postgresql_of(lab), lab))
+    yield store
+    store.close()
+
+
+@adapter(AsyncEnumeratesRuns, **{**_POSTGRESQL, "handles": Handles.PER_TASK}, parity_with=lambda: postgresql)
+async def postgresql_async(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
+    """Open the reference store in PostgreSQL for an event loop."""
+    store = await AsyncSqlRunStore.open(namespace_url(postgresql_of(lab), lab))
+    yield store
+    await store.close()
+
+
+@adapter(EnumeratesRuns, **_MARIADB)
+def mariadb(lab: Lab) -> Iterator[EnumeratesRuns]:
+    """Open the reference store in MariaDB."""
+    store = SqlRunStore(namespace_url(mariadb_of(lab), lab))
+    yield store
+    store.close()
+
+
+# -- postgresql+psycopg://…, mysql+pymysql://…, mariadb+pymysql://…
+
+
+def server_at_url(url: str) -> Adapter:
+    """Give the adapter of a store on a server of the user's.
+
+    Args:
+        url: ``postgresql+psycopg://user:password@host:port/database``, or ``mysql+pymysql``, ``mariadb+pymysql``.
+
+    Raises:
+        UsageProblem: it names no server and database.
+    """
+    server = _server_at(url)
+
+    @adapter(
+        EnumeratesRuns,
+        target=re.sub(r"[^A-Za-z0-9._-]+", "-", f"{server.get_backend_name()}-{server.host}-{server.port or ''}-{server.database}"),
+        **options(lambda _: server, dialect_of(server).claims),
+    )
+    def on_server(lab: Lab) -> Iterator[EnumeratesRuns]:
+        store = SqlRunStore(namespace_url(server, lab))
+        yield store
+        store.close()
+
+    return on_server
+
+
+def _server_at(url: str) -> URL:
+    try:
+        server = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise UsageProblem("the URL of the database cannot be read; write scheme://user:password@host:port/database") from error
+    if not server.host or not server.database:
+        missing = "host" if not server.host else "database"
+        raise UsageProblem(
+            f"{server.render_as_string(hide_password=True)} names no {missing}; write {server.drivername}://user:password@host:port/database"
+        )
+    return server
