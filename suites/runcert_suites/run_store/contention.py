@@ -211,7 +211,10 @@ def until_contended(
         Inconclusive: too few operations overlapped before the time for it was over.
     """
     name = f"{burst.name}{what and ': '}{what}"
-    enough, budget = case.budget(50, 500, 5000), case.budget(5.0, 20.0, 120.0)
+    enough, budget = (
+        case.budget(50, 500, 5000),
+        case.budget(40.0, 90.0, 600.0),
+    )  # seconds, spent only where a machine is too busy
     ends = time.monotonic() + budget
     rounds = operations = overlapped = 0
     while overlapped < enough or rounds < at_least:
