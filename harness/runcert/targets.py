@@ -213,4 +213,4 @@ def _load(entry: EntryPoint, text: str) -> object:
         raise UsageProblem(f"target {without_passwords(text)!r} cannot be loaded: {describe_error(error)}") from error
 
 
-_EXTRAS = {"sqlalchemy": "sql", "alembic": "sql", "aiosqlite": "sql"}
+_EXTRAS = {"sqlalchemy": "sql", "alembic": "sql", "aiosqlite": "sql", "psycopg": "sql", "pymysql": "sql"}

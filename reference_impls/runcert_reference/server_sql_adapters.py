@@ -100,7 +100,9 @@ def _create(namespace: str, mark: str, connection: Connection) -> None:
         text("SELECT 1 FROM information_schema.schemata WHERE schema_name = :name"), {"name": namespace}
     ).all()
     if rows:
-        raise UsageProblem(f"the {kind.lower()} {namespace} is there already and not this run's; remove it yourself if it is yours")
+        raise UsageProblem(
+            f"the {kind.lower()} {namespace} is there already and not this run's; remove it yourself if it is yours"
+        )
     connection.exec_driver_sql(f"CREATE {kind} {quoted}")
     connection.exec_driver_sql(f"CREATE TABLE {quoted}.{_MARK_TABLE} (mark VARCHAR(64) NOT NULL)")
     connection.execute(text(f"INSERT INTO {quoted}.{_MARK_TABLE} VALUES (:mark)"), {"mark": mark})  # noqa: S608  # quoted above
@@ -230,7 +232,9 @@ def server_at_url(url: str) -> Adapter:
 
     @adapter(
         EnumeratesRuns,
-        target=re.sub(r"[^A-Za-z0-9._-]+", "-", f"{server.get_backend_name()}-{server.host}-{server.port or ''}-{server.database}"),
+        target=re.sub(
+            r"[^A-Za-z0-9._-]+", "-", f"{server.get_backend_name()}-{server.host}-{server.port or ''}-{server.database}"
+        ),
         **options(lambda _: server, dialect_of(server).claims),
     )
     def on_server(lab: Lab) -> Iterator[EnumeratesRuns]:

@@ -9,12 +9,12 @@ from typing import Any
 from runcert import EnumeratesRuns, Lab, Scope, adapter
 from runcert.adapters import Adapter
 from runcert.faulty import FaultyStore
+from runcert_contract import Claims
 from runcert_reference.faulty.over_memory import make_faulty
 from runcert_reference.server_sql_adapters import UrlOf, make_namespace, mariadb_of, namespace_url, on_connection, postgresql_of
 from runcert_reference.server_sql_adapters import options as server_options
 from runcert_reference.sql import mysql, postgresql
 from runcert_reference.sql.run_store import SqlRunStore
-from runcert_contract import Claims
 
 __all__ = ["faulty_mariadb", "faulty_postgresql"]
 

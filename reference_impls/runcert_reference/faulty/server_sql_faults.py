@@ -76,8 +76,10 @@ class TenantsAreLikePatterns(SqlRunStore):
 
 
 _THROUGH_JSONB = (
-    "CREATE FUNCTION through_jsonb() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN NEW.payload := (NEW.payload::jsonb)::text; RETURN NEW; END $$",
+    """
+    CREATE FUNCTION through_jsonb() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN NEW.payload := (NEW.payload::jsonb)::text; RETURN NEW; END $$
+    """,
     "CREATE TRIGGER through_jsonb BEFORE INSERT OR UPDATE ON runs FOR EACH ROW EXECUTE FUNCTION through_jsonb()",
 )
 
@@ -190,8 +192,15 @@ class ChangedRowsDecide(SqlRunStore):
         check_update(expected, updated, self._claims)
         content = write_record(replace(updated, version=expected.version))
         condition = (RUNS.c.run_id == bytes_of(expected.run_id)) & (RUNS.c.version == min(expected.version, 2**63 - 1))
-        with self._calls.one(), self._connection(f"run {expected.run_id!r}", writes=True) as connection, _transaction(connection):
-            if connection.execute(update(RUNS).where(condition, RUNS.c.terminal.is_(False)).values(payload=content)).rowcount == 1:
+        with (
+            self._calls.one(),
+            self._connection(f"run {expected.run_id!r}", writes=True) as connection,
+            _transaction(connection),
+        ):
+            if (
+                connection.execute(update(RUNS).where(condition, RUNS.c.terminal.is_(False)).values(payload=content)).rowcount
+                == 1
+            ):
                 return replace_run(connection, expected, updated)
             found = find_run(connection, expected.run_id)
             if found is not None and found.version == expected.version and not found.status.terminal:
@@ -221,7 +230,11 @@ class ReadsThenUpdates(SqlRunStore):
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         check_update(expected, updated, self._claims)
         what = f"run {expected.run_id!r}"
-        with self._calls.one(), self._connection(what, record=expected.run_id, writes=True) as connection, _transaction(connection):
+        with (
+            self._calls.one(),
+            self._connection(what, record=expected.run_id, writes=True) as connection,
+            _transaction(connection),
+        ):
             found = find_run(connection, expected.run_id)
             if found is None or found.version != expected.version or found.status.terminal:
                 return False

@@ -12,7 +12,15 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from runcert_contract import AlreadyExists, Contended, CorruptRecord, Misconfigured, OutcomeUnknown, StoreError, StoreUnavailable
+from runcert_contract import (
+    AlreadyExists,
+    Contended,
+    CorruptRecord,
+    Misconfigured,
+    OutcomeUnknown,
+    StoreError,
+    StoreUnavailable,
+)
 from runcert_reference.sql import mysql, postgresql, sqlite
 from runcert_reference.sql.dialects import Meaning
 

@@ -34,8 +34,8 @@ _SMALLEST_PACKET = 8 * 1024 * 1024
 
 _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-    f"SET SESSION innodb_lock_wait_timeout = {LOCK_SECONDS}, SESSION lock_wait_timeout = {LOCK_SECONDS}, "
-    "SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
+    f"SET SESSION innodb_lock_wait_timeout = {LOCK_SECONDS}, SESSION lock_wait_timeout = {LOCK_SECONDS}",
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
 )
 """What each session is told at its start, whatever the defaults of the server are."""
 
@@ -111,7 +111,7 @@ MYSQL = Dialect(
     async_driver="",
     claims=CLAIMS,
     options=_options,
-    fileno=lambda connection: int(connection._sock.fileno()),  # noqa: SLF001  # PyMySQL gives it in no other way
+    fileno=lambda connection: int(connection._sock.fileno()),  # PyMySQL gives it in no other way
     set_up=_set_up,
     check=_check,
     begin_migration=("SELECT GET_LOCK(CONCAT('runs of ', DATABASE()), 3)",),  # statements on tables commit by themselves

@@ -152,7 +152,7 @@ class AsyncSqlRunStore:
         """
         store = cls(url)
         try:
-            await store._call("the schema", lambda connection: store._check(connection))
+            await store._call("the schema", store._check)
         except BaseException:
             await store.close()
             raise
