@@ -19,7 +19,8 @@ from runcert.execution import CheckResult, applicable
 from runcert.faulty import FaultyStore, faulty_stores
 from runcert.fingerprint import kit_digest
 from runcert.messages import Job, Settings
-from runcert.problems import ExitCode
+from runcert.problems import ExitCode, UsageProblem
+from runcert.servers.offers import KINDS, find
 from runcert.supervisor import Supervisor
 from runcert_contract import CATALOGUE, Verdict
 from runcert_contract.catalogue import CONTRACT_PREFIXES
@@ -56,11 +57,13 @@ class SelfcheckReport:
         rows: one for each faulty store.
         idle: clauses that no faulty store is for.
         full: True when every check ran on every store.
+        skipped: a sentence for each server that cannot be had here: the stores on it were left out.
     """
 
     rows: tuple[Row, ...]
     idle: tuple[str, ...]
     full: bool
+    skipped: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> ExitCode:
@@ -94,8 +97,13 @@ def run_selfcheck(
         processes: how many processes at once.
         on_event: told of each message, for progress.
         stores: the faulty stores; by default all that are installed.
+
+    Raises:
+        UsageProblem: a server cannot be had, and this is continuous integration (``CI`` is set), where none may be missing.
     """
-    chosen = faulty_stores(contract) if stores is None else tuple(stores)
+    chosen, skipped = _with_a_server(faulty_stores(contract) if stores is None else tuple(stores))
+    if skipped and os.environ.get("CI"):
+        raise UsageProblem("\n".join((*skipped, "CI is set, so that no faulty store may be left out")))
     jobs = [_job(store, full) for store in chosen]
     shards = [jobs[number::processes] for number in range(processes) if jobs[number::processes]]
     with Supervisor(Settings(root="", depth="quick", seed=seed), on_event).running() as supervisor:
@@ -104,12 +112,30 @@ def run_selfcheck(
     for result in results:
         by_spec[result.spec].append(result)
     rows = tuple(_row(store, by_spec[store.spec], full) for store in chosen)
-    return SelfcheckReport(rows, _idle(chosen, contract), full)
+    return SelfcheckReport(rows, _idle(chosen, contract), full, skipped)
 
 
 def total_checks(contract: str | None, *, full: bool) -> int:
     """Give how many checks a self-check may run, for progress."""
-    return sum(len(_job(store, full).checks) for store in faulty_stores(contract))
+    return sum(len(_job(store, full).checks) for store in _with_a_server(faulty_stores(contract))[0])
+
+
+def _with_a_server(stores: Sequence[FaultyStore]) -> tuple[tuple[FaultyStore, ...], tuple[str, ...]]:
+    """Leave out the stores on servers that cannot be had here, with a sentence for each server."""
+    by_server: dict[str, list[FaultyStore]] = defaultdict(list)
+    for store in stores:
+        by_server[store.backend.removesuffix("-async")].append(store)
+    troubles = {name: trouble for name in by_server if name in KINDS and (trouble := _trouble_with(name))}
+    skipped = (f"{len(by_server[name])} faulty stores on {name} left out: {trouble}" for name, trouble in troubles.items())
+    return tuple(store for store in stores if store.backend.removesuffix("-async") not in troubles), tuple(skipped)
+
+
+def _trouble_with(server: str) -> str:
+    try:
+        find(KINDS[server], None)
+    except UsageProblem as problem:
+        return str(problem)
+    return ""
 
 
 def _job(store: FaultyStore, full: bool) -> Job:

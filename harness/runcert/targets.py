@@ -213,4 +213,11 @@ def _load(entry: EntryPoint, text: str) -> object:
         raise UsageProblem(f"target {without_passwords(text)!r} cannot be loaded: {describe_error(error)}") from error
 
 
-_EXTRAS = {"sqlalchemy": "sql", "alembic": "sql", "aiosqlite": "sql", "redis": "kv"}
+_EXTRAS = {
+    "sqlalchemy": "sql",
+    "alembic": "sql",
+    "aiosqlite": "sql",
+    "psycopg": "sql",
+    "pymysql": "sql",
+    "redis": "kv",
+}

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TypeVar
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError
 
-from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, adapter
+from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, UsageProblem, adapter
+from runcert_reference.file_adapters import make_namespace, remove_namespace
 from runcert_reference.sql.engines import engine, sqlite_url
 from runcert_reference.sql.operations import count_runs, damage_run, retire_run
 from runcert_reference.sql.run_store import CLAIMS, AsyncSqlRunStore, SqlRunStore
 from runcert_reference.sql.schema import upgrade
 
-__all__ = ["sqlite", "sqlite_async"]
+__all__ = ["sqlite", "sqlite_async", "sqlite_at_url"]
 
 _Answer = TypeVar("_Answer")
 
@@ -30,21 +35,21 @@ def prepare_sqlite(lab: Lab) -> None:
 
 def damage_sqlite(lab: Lab, contract: str, key: str, how: str) -> None:  # noqa: ARG001  # one contract only
     """Make a stored run unreadable."""
-    _on_connection(lab, lambda connection: damage_run(connection, key, how))
+    _on_connection(database_of(lab), lambda connection: damage_run(connection, key, how))
 
 
 def count_sqlite(lab: Lab) -> dict[str, int]:
     """Count what is stored."""
-    return _on_connection(lab, count_runs)
+    return _on_connection(database_of(lab), count_runs)
 
 
 def purge_sqlite(lab: Lab, contract: str, key: str) -> None:  # noqa: ARG001  # one contract only
     """Remove a run as retention would."""
-    _on_connection(lab, lambda connection: retire_run(connection, key))
+    _on_connection(database_of(lab), lambda connection: retire_run(connection, key))
 
 
-def _on_connection(lab: Lab, action: Callable[[Connection], _Answer]) -> _Answer:
-    made = engine(database_of(lab))
+def _on_connection(database: URL, action: Callable[[Connection], _Answer]) -> _Answer:
+    made = engine(database)
     try:
         with made.connect() as connection:
             return action(connection)
@@ -97,3 +102,74 @@ async def sqlite_async(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
     store = await AsyncSqlRunStore.open(database_of(lab))
     yield store
     await store.close()
+
+
+# -- sqlite:///path
+
+
+def sqlite_at_url(url: str) -> Adapter:
+    """Give the adapter of a store in SQLite, below a directory of the user's.
+
+    Each namespace is a directory with one database of its own there, which the kit makes, marks as its own and removes; nothing
+    else is touched.
+
+    Args:
+        url: ``sqlite:////path/to/an/existing/directory``, or ``sqlite:///relative/path``.
+
+    Raises:
+        UsageProblem: it names no directory.
+    """
+    root = _directory_at(url)
+
+    def file_of(lab: Lab) -> Path:
+        return root / lab.namespace / "runs.db"
+
+    def prepare(lab: Lab) -> dict[str, str]:
+        mark = make_namespace(root, lab)
+        upgrade(sqlite_url(file_of(lab), create=True))
+        return mark
+
+    def inside(lab: Lab, action: Callable[[Connection], _Answer]) -> _Answer:
+        return _on_connection(sqlite_url(file_of(lab)), action)
+
+    options: dict[str, Any] = {
+        "prepare": prepare,
+        "dispose": partial(remove_namespace, root),
+        "damage": lambda lab, _, key, how: inside(lab, lambda connection: damage_run(connection, key, how)),
+        "inventory": lambda lab: inside(lab, count_runs),
+        "purge": lambda lab, _, key: inside(lab, lambda connection: retire_run(connection, key)),
+    }
+
+    @adapter(
+        EnumeratesRuns,
+        target=f"sqlite-{re.sub('[^A-Za-z0-9._-]+', '-', str(root)).strip('-')}".rstrip("-"),
+        scope=CLAIMS.scope,
+        handles=CLAIMS.handles,
+        durability=CLAIMS.durability,
+        capabilities=CLAIMS.capabilities,
+        limits=CLAIMS.limits,
+        topology=CLAIMS.topology,
+        **options,
+    )
+    def sqlite_below(lab: Lab) -> Iterator[EnumeratesRuns]:
+        store = SqlRunStore(sqlite_url(file_of(lab)))
+        yield store
+        store.close()
+
+    return sqlite_below
+
+
+def _directory_at(url: str) -> Path:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise UsageProblem(f"{url} cannot be read; write sqlite:////path/to/directory") from error
+    if parsed.host or parsed.query or not parsed.database or parsed.database == ":memory:":
+        raise UsageProblem(f"{url}: a directory is named by its path, sqlite:////path/to/directory, without anything else")
+    root = Path(parsed.database).absolute()
+    if not root.is_dir():
+        what = "is a file" if root.is_file() else "does not exist"
+        raise UsageProblem(
+            f"{url}: {root} {what}; the kit makes databases of its own: make a directory for it to work in and name that one"
+        )
+    return root

@@ -18,6 +18,8 @@ def print_matrix(report: SelfcheckReport, seed: int) -> None:
         console.print(Text(line, style="green" if row.state == "caught" else "bold red"))
     for clause in report.idle:
         console.print(Text(f"{clause} catches nothing: no faulty store is for it", style="bold red"))
+    for sentence in report.skipped:
+        console.print(Text(sentence, style="yellow"))
     if report.full:
         console.print(f"redundant on these stores: {', '.join(report.redundant) or 'none'}")
     caught = sum(row.state == "caught" for row in report.rows)
