@@ -595,7 +595,7 @@ def test_a_user_who_may_touch_only_keys_of_the_kit_can_certify_and_the_rest_is_l
     address: Address, server: Any, tmp_path: Path
 ) -> None:
     server.set("of somebody", "else")
-    commands = "+info +eval +dbsize +scan +get +set +exists +del +unlink +@hash +@set".split()
+    commands = ["+info", "+eval", "+dbsize", "+scan", "+get", "+set", "+exists", "+del", "+unlink", "+@hash", "+@set"]
     server.execute_command("ACL", "SETUSER", "limited", "reset", "on", ">s3cret", "~rc_*", *commands)
     clauses = ("RUN-RESUMABLE-1", "RUN-CREATE-3", "RUN-REUSE-1", "RUN-CORRUPT-1", "RUN-RESIDUE-1")
     only = [part for clause in clauses for part in ("--only", clause)]
