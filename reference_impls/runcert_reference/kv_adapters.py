@@ -29,6 +29,8 @@ __all__ = ["redis", "redis_async", "redis_at_url", "valkey", "valkey_async"]
 _PREFIX = "rc_"
 _MARK = b"made-by-runcert"
 _AT_ONCE = 1000
+_MOST_KEYS = 200_000
+"""How many keys a database may hold: a server finds those of a namespace by looking through all of them."""
 
 
 # -- what the owner of a namespace does
@@ -70,10 +72,17 @@ def make_namespace(address: Address, lab: Lab) -> dict[str, str]:
     try:
         ValkeyRunStore(address, lab.namespace).close()
         with _client(address) as client:
-            free = next(client.scan_iter(match=prefix + b"*", count=_AT_ONCE), None) is None
+            held = int(client.dbsize())
+            crowded = held > _MOST_KEYS
+            free = not crowded and next(client.scan_iter(match=prefix + b"*", count=_AT_ONCE), None) is None
             free = free and bool(client.set(prefix + _MARK, mark, nx=True))
     except StoreError as error:
         raise UsageProblem(f"{address.host}:{address.port}: {error}") from error
+    if crowded:
+        raise UsageProblem(
+            f"{address.host}:{address.port}: database {address.database} holds {held:,} keys, all of which would be looked through "
+            "again and again; name another one, for instance an empty one by its number at the end of the address"
+        )
     if not free:
         raise UsageProblem(
             f"{address.host}:{address.port}: keys that begin with {lab.namespace}: are there already and not this run's; "

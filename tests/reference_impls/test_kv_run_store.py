@@ -591,15 +591,32 @@ def certify(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment, timeout=120)
 
 
-def test_a_server_of_the_users_is_left_as_it_was(url: str, server: Any, tmp_path: Path) -> None:
+def test_a_user_who_may_touch_only_keys_of_the_kit_can_certify_and_the_rest_is_left(
+    address: Address, server: Any, tmp_path: Path
+) -> None:
     server.set("of somebody", "else")
+    commands = ["+info", "+eval", "+dbsize", "+scan", "+get", "+set", "+exists", "+del", "+unlink", "+@hash", "+@set"]
+    server.execute_command("ACL", "SETUSER", "limited", "reset", "on", ">s3cret", "~rc_*", *commands)
+    clauses = ("RUN-RESUMABLE-1", "RUN-CREATE-3", "RUN-REUSE-1", "RUN-CORRUPT-1", "RUN-RESIDUE-1")
+    only = [part for clause in clauses for part in ("--only", clause)]
 
-    done = certify(url, "--only", "RUN-RESUMABLE-1", "--only", "RUN-CREATE-3", "--out", str(tmp_path / "out"))
+    done = certify(f"redis://limited:s3cret@{address.host}:{address.port}", *only, "--out", str(tmp_path / "out"))
 
     assert 0 == done.returncode, done.stdout + done.stderr
     assert {b"of somebody"} == keys_of(server)
     written = "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
-    assert (Address.of(url).password or "") not in done.stdout + done.stderr + written
+    assert "s3cret@" not in done.stdout + done.stderr + written
+
+
+def test_a_database_full_of_other_keys_is_refused(
+    address: Address, server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kv_adapters, "_MOST_KEYS", 1)
+    server.mset({"a": 1, "b": 2})
+
+    with pytest.raises(UsageProblem, match="holds 2 keys"):
+        kv_adapters.make_namespace(address, lab_named("rc_a", tmp_path))
+    assert {b"a", b"b"} == keys_of(server)
 
 
 def unused_port() -> int:
