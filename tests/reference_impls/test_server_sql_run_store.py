@@ -408,6 +408,52 @@ def test_a_server_of_the_users_is_left_as_it_was(runcert: Runcert, servers: Serv
     assert before == on_connection(url, names)
 
 
+_LIMITED = {
+    "postgresql": [
+        "CREATE ROLE limited LOGIN PASSWORD 'geheim'",
+        "CREATE DATABASE place",
+        "GRANT CREATE ON DATABASE place TO limited",
+    ],
+    "mariadb": [
+        "CREATE USER limited IDENTIFIED BY 'geheim'",
+        "CREATE DATABASE place",
+        "GRANT SELECT ON place.* TO limited",
+        "GRANT ALL ON `rc\\_%%`.* TO limited",
+    ],
+}
+_UNLIMITED = {
+    "postgresql": ["DROP DATABASE place", "DROP ROLE limited"],
+    "mariadb": ["DROP DATABASE place", "DROP USER limited"],
+}
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("postgresql+psycopg", "postgresql"), ("mariadb+pymysql", "mariadb")])
+def test_a_user_who_may_make_the_kits_names_and_no_others_can_certify(
+    runcert: Runcert, servers: Servers, scheme: str, name: str
+) -> None:
+    url = make_url(servers.url(name, {}))
+    limited = url.set(drivername=scheme, username="limited", password="geheim", database="place")
+    _execute(url, *_LIMITED[name])
+    try:
+        runcert(
+            "certify", limited.render_as_string(hide_password=False), "--depth", "quick", "--only", "RUN-RESIDUE-1", expected=0
+        )
+    finally:
+        _execute(url, *_UNLIMITED[name])
+
+
+def test_a_user_without_the_right_to_make_schemas_is_told_so(runcert: Runcert, postgresql: URL) -> None:
+    limited = postgresql.set(drivername="postgresql+psycopg", username="powerless", password="geheim")
+    _execute(postgresql, "CREATE ROLE powerless LOGIN PASSWORD 'geheim'")
+    try:
+        done = runcert("certify", limited.render_as_string(hide_password=False), "--depth", "quick", expected=2)
+    finally:
+        _execute(postgresql, "DROP ROLE powerless")
+
+    assert "may not do this" in done.err
+    assert "geheim" not in done.err
+
+
 _BAD: dict[str, Callable[[URL], URL]] = {
     "user, password or database": lambda url: url.set(password="geheim-und-falsch"),
     "does not exist|Unknown database": lambda url: url.set(database="no_such_database"),
