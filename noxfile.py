@@ -29,7 +29,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types with mypy and pyright."""
-    session.install("-e", ".[all]", *CHECK, *TEST)
+    session.install("-e", ".[all]", "nox", *CHECK, *TEST)
     session.run("mypy")
     session.run("pyright")
 

@@ -198,6 +198,17 @@ class Limits:
             return self.identifier.get(field_name)
         return self.identifier
 
+    def _too_small(self) -> list[str]:
+        """Say which limits leave no room for the runs with which stores are tried."""
+        found = [
+            f"limits.{name} must be at least {least:,}; below that a store cannot be tried"
+            for name, least in (("text", 64), ("depth", 8), ("accepts_up_to", 8_192))
+            if (limit := getattr(self, name)) is not None and limit < least
+        ]
+        if self.earliest > datetime(2020, 1, 1, tzinfo=timezone.utc) or self.latest < datetime(2040, 1, 1, tzinfo=timezone.utc):
+            found.append("limits.earliest and limits.latest must leave the years 2020 to 2040 inside")
+        return found
+
     def problems(self) -> tuple[str, ...]:
         """List what is wrong with the declaration itself, as sentences."""
         found: list[str] = []
@@ -212,8 +223,11 @@ class Limits:
             found.append("limits.maximum_wait must be greater than zero")
         if self.precision < timedelta(microseconds=1):
             found.append("limits.precision must be at least one microsecond")
-        if self.page < 1:
-            found.append("limits.page must be at least 1")
+        if not 1 <= self.page <= 10_000:
+            found.append("limits.page must be between 1 and 10,000")
+        if self.precision > timedelta(minutes=1):
+            found.append("limits.precision must be at most one minute")
+        found.extend(self._too_small())
         return tuple(found)
 
 

@@ -206,11 +206,16 @@ def _contract_of(contracts: tuple[type[object], ...], asynchronous: bool, name: 
     found = [_PROTOCOLS[contract] for contract in contracts]
     if any(form is not asynchronous for _, form, _ in found):
         wanted = "AsyncRunStore" if asynchronous else "RunStore"
-        raise UsageProblem(f"adapter {name}: `{'async def' if asynchronous else 'def'}` opens a store of the form {wanted}")
+        way = "`async def`, which opens an AsyncRunStore" if asynchronous else "`def`, which opens a RunStore"
+        raise UsageProblem(
+            f"adapter {name} is written with {way}, and claims the other form; write @adapter({wanted}), or change the function"
+        )
     return found[0][0], tuple(capability for _, _, implied in found for capability in implied)
 
 
 def _check_claims(claims: Claims, name: str) -> None:
+    if not isinstance(claims.limits, Limits):
+        raise UsageProblem(f"adapter {name}: limits={claims.limits!r} is no Limits; write limits=Limits(...)")
     for problem in claims.limits.problems():
         raise UsageProblem(f"adapter {name}: {problem}")
     for fault, promise in claims.durability.items():

@@ -29,10 +29,10 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
 
     @functools.wraps(command)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
+        stopped = _stop_as_for_interrupt()
         from runcert.masking import without_passwords
         from runcert.problems import ExitCode, KitProblem, ServerLost, UsageProblem, describe_error
 
-        stopped = _stop_as_for_interrupt()
         try:
             code = command(*args, **kwargs)
         except UsageProblem as problem:
@@ -71,7 +71,7 @@ def _stop_as_for_interrupt() -> list[int]:
         stopped.append(number)
         raise KeyboardInterrupt
 
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), stop)
     return stopped

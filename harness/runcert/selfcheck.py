@@ -126,7 +126,7 @@ def _with_a_server(stores: Sequence[FaultyStore]) -> tuple[tuple[FaultyStore, ..
     for store in stores:
         by_server[store.backend.removesuffix("-async")].append(store)
     troubles = {name: trouble for name in by_server if name in KINDS and (trouble := _trouble_with(name))}
-    skipped = (f"{len(by_server[name])} faulty stores on {name} left out: {trouble}" for name, trouble in troubles.items())
+    skipped = (f"{len(by_server[name])} faulty stores on {name} were left out: {trouble}" for name, trouble in troubles.items())
     return tuple(store for store in stores if store.backend.removesuffix("-async") not in troubles), tuple(skipped)
 
 

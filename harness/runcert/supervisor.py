@@ -116,6 +116,8 @@ class Supervisor:
         self._idle: dict[str, _Process] = {}
         self._lock = threading.Lock()
         self._stopping = False
+        self._threads: list[threading.Thread] = []
+        self._starting = threading.Lock()
         self.servers = Servers(Path(settings.root), settings.servers)
 
     @contextmanager
@@ -128,11 +130,12 @@ class Supervisor:
         try:
             yield self
         finally:
-            self._stop_all()
-            dispose_of_leftovers(Path(root))
-            self.servers.stop()
-            desk.close()
-            shutil.rmtree(root, ignore_errors=True)
+            with _undisturbed():
+                self._stop_all()
+                dispose_of_leftovers(Path(root))
+                self.servers.stop()
+                desk.close()
+                shutil.rmtree(root, ignore_errors=True)
 
     # -- introducing
 
@@ -217,6 +220,7 @@ class Supervisor:
                     results.extend(found)
 
         threads = [threading.Thread(target=work, daemon=True) for _ in range(max(1, min(processes, len(waiting))))]
+        self._threads.extend(threads)
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -231,7 +235,7 @@ class Supervisor:
     def _run_in_processes(self, text: str, jobs: list[Job]) -> list[CheckResult]:
         results: list[CheckResult] = []
         losses = 0
-        while jobs and losses < _MOST_LOSSES:
+        while jobs and losses < _MOST_LOSSES and not self._stopping:
             with self._lock:
                 process = self._idle.pop(text, None) or self._start()
             self._send(process, "run", jobs=[job.to_json() for job in jobs])
@@ -285,6 +289,12 @@ class Supervisor:
     # -- processes
 
     def _start(self) -> _Process:
+        with self._starting:
+            if self._stopping:
+                raise KitProblem("the run was given up")
+            return self._start_process()
+
+    def _start_process(self) -> _Process:
         key = secrets.token_bytes(16)
         listener = Listener(self._address(), authkey=key)
         environment = {name: value for name, value in os.environ.items() if name not in _REMOVED_VARIABLES}
@@ -306,8 +316,6 @@ class Supervisor:
         )
         process = _Process(popen, key, listener)
         self._processes.append(process)
-        if self._stopping:  # the run was given up while a thread replaced a process
-            self._kill(process)
         process.drain = threading.Thread(target=_drain, args=(process,), daemon=True)
         process.drain.start()
         threading.Thread(target=_listen, args=(process, listener), daemon=True).start()
@@ -350,7 +358,8 @@ class Supervisor:
         process.popen.wait()
 
     def _stop_all(self) -> None:
-        self._stopping = True
+        with self._starting:  # nothing is started from here on
+            self._stopping = True
         for process in self._processes:
             self._kill(process)
             with suppress(OSError):  # closed already, unless the process never connected
@@ -361,6 +370,22 @@ class Supervisor:
                 process.drain.join(timeout=1)
             if process.popen.stdout is not None:
                 process.popen.stdout.close()
+        for thread in self._threads:
+            thread.join(timeout=5)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let no signal interrupt the body, which cleans up; a second Ctrl-C changes nothing any more."""
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _listen(process: _Process, listener: Listener) -> None:

@@ -139,7 +139,7 @@ def _as_usage(server: URL, what: str) -> Iterator[None]:
             yield
     except StoreError as error:
         cause = error.__cause__
-        said = str(cause.orig).strip().splitlines()[-1] if isinstance(cause, DBAPIError) and cause.orig is not None else ""
+        said = " ".join(str(cause.orig).split()) if isinstance(cause, DBAPIError) and cause.orig is not None else ""
         raise UsageProblem(f"{error}{f' (the server says: {said})' if said else ''}") from error
 
 

@@ -46,7 +46,7 @@ def runcert(tmp_path: Path) -> Runcert:
         environment = {**os.environ, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(home), **(env or {})}
         command = [str(RUNCERT), *arguments]
         done = subprocess.run(
-            command, cwd=cwd or tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
+            command, cwd=cwd or tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False
         )
         finished = Finished(done.returncode, done.stdout, done.stderr)
         assert "Traceback" not in finished.err, finished.err

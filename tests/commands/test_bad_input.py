@@ -17,7 +17,7 @@ from .conftest import Runcert
     ("arguments", "messages"),
     [
         (["certify"], ["Missing argument 'TARGET...'"]),
-        (["certify", "nope"], ["there is no target 'nope'", "registered names are file, memory"]),
+        (["certify", "nope"], ["there is no target 'nope'", "registered names are file, mariadb, memory"]),
         (["certify", "memory", "memory"], ["the target 'memory' is named twice"]),
         (["certify", "no_such_module:store"], ["there is no module 'no_such_module'"]),
         (["certify", "runcert_reference.adapters:nope"], ["has no attribute 'nope'", "memory"]),

@@ -7,7 +7,11 @@ from dataclasses import replace
 import pytest
 
 from runcert.faulty import FaultyStore, faulty_stores
+from runcert.problems import UsageProblem
+from runcert.reports.matrix import print_matrix
 from runcert.selfcheck import SelfcheckReport, run_selfcheck
+from runcert.servers.binaries import Unavailable
+from runcert.servers.mariadb import MariaDB
 from runcert.targets import resolve
 
 from .conftest import STORES, Runcert
@@ -59,3 +63,34 @@ def test_a_store_that_is_caught_for_another_clause_is_missed() -> None:
 
     assert "caught" not in [row.state for row in report.rows]
     assert 1 == report.exit_code
+
+
+@pytest.fixture
+def without_mariadb(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unavailable(*_: object) -> None:
+        raise Unavailable("not here")
+
+    monkeypatch.setattr(MariaDB, "from_system", unavailable)
+    monkeypatch.setattr("runcert.servers.offers.why_no_containers", lambda: "no Docker here")
+
+
+@pytest.mark.usefixtures("without_mariadb")
+def test_stores_on_a_server_that_cannot_be_had_are_left_out_and_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    on_mariadb = replace(_red(), backend="mariadb")
+
+    report = run_selfcheck("run-store", full=False, seed=1, processes=1, stores=[_red(), on_mariadb])
+    print_matrix(report, 1)
+
+    assert ["memory"] == [row.store.backend for row in report.rows]
+    assert "1 faulty stores on mariadb were left out: no MariaDB can be had here" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.usefixtures("without_mariadb")
+def test_in_continuous_integration_no_faulty_store_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+
+    with pytest.raises(UsageProblem, match="CI is set"):
+        run_selfcheck("run-store", full=False, seed=1, processes=1, stores=[replace(_red(), backend="mariadb")])

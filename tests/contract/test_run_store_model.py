@@ -262,12 +262,15 @@ OTHER_STATUS = following(DONE, status=RunStatus.FAILED)
 OTHER_RESULT = following(DONE, result=Result(ResultStatus.SUCCEEDED, "other"))
 
 
+UNGUARDED = "True (a store that refuses to change ended runs claims the capability guards-terminal)"
+
+
 @pytest.mark.parametrize(
     ("claims", "updated", "permitted"),
     [
-        (OPEN, SAME_OUTCOME, {"True", "InvalidRecord"}),
-        (OPEN, OTHER_STATUS, {"True", "InvalidRecord"}),
-        (OPEN, OTHER_RESULT, {"True", "InvalidRecord"}),
+        (OPEN, SAME_OUTCOME, {UNGUARDED, "InvalidRecord"}),
+        (OPEN, OTHER_STATUS, {UNGUARDED, "InvalidRecord"}),
+        (OPEN, OTHER_RESULT, {UNGUARDED, "InvalidRecord"}),
         (GUARDED, SAME_OUTCOME, {"True", "False", "InvalidRecord"}),
         (GUARDED, OTHER_STATUS, {"False", "InvalidRecord"}),
         (GUARDED, OTHER_RESULT, {"False", "InvalidRecord"}),

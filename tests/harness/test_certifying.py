@@ -31,7 +31,6 @@ def test_servers_are_given_by_name_and_url() -> None:
         (["postgresql"], "expected NAME=URL"),
         (["=postgresql://h"], "expected NAME=URL"),
         (["postgresql="], "expected NAME=URL"),
-        (["postgresql=wheel"], "this revision starts no servers itself"),
         (["postgresql=localhost"], "expected a URL or one of wheel, system, containers"),
         (["redis=redis://a", "redis=redis://b"], "--server redis is given twice"),
     ],

@@ -92,9 +92,11 @@ def test_control_characters_are_replaced_and_the_rest_is_kept(partial_run: Finis
 def test_the_headline_says_what_was_found_of_how_many_clauses(
     partial_run: Finished, failed_run: Finished, refused_run: Finished
 ) -> None:
-    assert headline(partial_run.report) == "memory: partial, no certificate (run-store, scope process, 2 of 3 clauses)"
-    assert "not certified (run-store" in headline(failed_run.report)
-    assert headline(refused_run.report).startswith("noop: refused: a store that keeps nothing")
+    assert headline(partial_run.report, "quick") == (
+        "memory: partial, no certificate (run-store, scope process, depth quick, 2 of 3 clauses)"
+    )
+    assert "not certified (run-store" in headline(failed_run.report, "quick")
+    assert headline(refused_run.report, "quick").startswith("noop: refused: a store that keeps nothing")
 
 
 def test_clauses_that_are_not_claimed_are_given_by_their_reason(partial_run: Finished) -> None:

@@ -16,7 +16,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from runcert_contract import AlreadyExists, Closed, Contended, CorruptRecord, Misconfigured, Run, StoreError, StoreUnavailable
-from runcert_reference.sql import engines, schema
+from runcert_reference.sql import schema, sqlite
 from runcert_reference.sql.engines import sqlite_url
 from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
 
@@ -48,7 +48,11 @@ def database(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def test_a_migration_that_was_released_is_never_edited() -> None:
-    released = {"sqlite/0001_runs.sql": "7ee5d3c6cc95ae47a62f9f69f0a65b4440c35b517cb54039b3c93cfe29cd3909"}
+    released = {
+        "mysql/0001_runs.sql": "a9263a59c3c442023b092f435605ec9aff0be67d1800768bb6a5819a2e30d809",
+        "postgresql/0001_runs.sql": "6514918c6fe3ee30dc6d1009b46932a0a7e1595842cd565284d321f4acd7c555",
+        "sqlite/0001_runs.sql": "7ee5d3c6cc95ae47a62f9f69f0a65b4440c35b517cb54039b3c93cfe29cd3909",
+    }
 
     found = {
         f"{file.parent.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
@@ -58,10 +62,11 @@ def test_a_migration_that_was_released_is_never_edited() -> None:
     assert released == found
 
 
-def test_the_newest_sql_file_is_alembics_head() -> None:
+@pytest.mark.parametrize("dialect", ["mysql", "postgresql", "sqlite"])
+def test_the_newest_sql_file_is_alembics_head(dialect: str) -> None:
     head = ScriptDirectory(str(schema.MIGRATIONS)).get_current_head()
 
-    assert head == schema.latest_revision("sqlite")
+    assert head == schema.latest_revision(dialect)
 
 
 def test_migrating_again_changes_nothing(file: Path, store: SqlRunStore) -> None:
@@ -99,7 +104,7 @@ def test_a_missing_file_is_not_made(tmp_path: Path) -> None:
 
 
 def test_a_lock_of_others_is_contended(monkeypatch: pytest.MonkeyPatch, file: Path, database: sqlite3.Connection) -> None:
-    monkeypatch.setitem(engines._OPTIONS, "connect_args", {"timeout": 0.01})
+    monkeypatch.setattr(sqlite, "LOCK_WAIT", 0.01)
     with closing(SqlRunStore(sqlite_url(file))) as impatient:
         database.execute("BEGIN IMMEDIATE")
         with pytest.raises(Contended, match="'r1'"):

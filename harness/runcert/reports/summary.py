@@ -14,14 +14,14 @@ from runcert_contract import CATALOGUE, Verdict
 __all__ = ["evidence_in_words", "headline", "markdown", "not_certified", "overview_markdown", "weak_promises"]
 
 
-def headline(report: TargetReport) -> str:
-    """Give the verdict on a target in one sentence."""
+def headline(report: TargetReport, depth: str) -> str:
+    """Give the verdict on a target in one sentence, with the depth at which it was tried."""
     introduction = report.introduction
     claims = introduction.description["claims"]
     if report.outcome is Outcome.REFUSED:
         return f"{report.name}: refused: {introduction.refused}"
     counted = sum(1 for clause in report.clauses if clause.verdict.counts)
-    about = f"{introduction.contract}, scope {claims['scope']}, {counted} of {len(report.clauses)} clauses"
+    about = f"{introduction.contract}, scope {claims['scope']}, depth {depth}, {counted} of {len(report.clauses)} clauses"
     return f"{report.name}: {report.outcome.value} ({about})"
 
 
@@ -74,7 +74,7 @@ def overview_markdown(reports: list[TargetReport]) -> str:
 
 def markdown(report: TargetReport, facts: RunFacts) -> str:
     """Give the verdict on a target as Markdown."""
-    lines = [f"# {headline(report)}", ""]
+    lines = [f"# {headline(report, facts.depth)}", ""]
     lines += [f"Depth {facts.depth}, seed {facts.seed}, catalogue revision {CATALOGUE.revision}.", ""]
     lines += _limits_of_the_verdict(report)
     lines += ["## Clauses", "", "| clause | verdict | evidence |", "| --- | --- | --- |"]

@@ -78,7 +78,7 @@ def print_reports(reports: Sequence[TargetReport], facts: RunFacts, files: dict[
         _print_table(console, report)
         _print_failures(console, report, facts, files)
     for report in reports:
-        _print_words(console, report)
+        _print_words(console, report, facts.depth)
     console.print(f"Depth {facts.depth}, seed {facts.seed}.  Never covered: {'; '.join(NEVER_COVERED)}.", style="dim")
 
 
@@ -114,9 +114,9 @@ def _print_failures(console: Console, report: TargetReport, facts: RunFacts, fil
             console.print(f"  and {more} more check{'s' if more > 1 else ''} of {clause.id}")
 
 
-def _print_words(console: Console, report: TargetReport) -> None:
+def _print_words(console: Console, report: TargetReport, depth: str) -> None:
     good = report.outcome in (Outcome.CERTIFIED, Outcome.PARTIAL)
-    console.print(Text(f"\n{headline(report)}", style="bold green" if good else "bold red"))
+    console.print(Text(f"\n{headline(report, depth)}", style="bold green" if good else "bold red"))
     for complaint in report.complaints:
         console.print(f"  {complaint}", style="bold red")
     if report.outcome is Outcome.REFUSED:

@@ -38,7 +38,7 @@ _WRITE_LEFT_OPEN: Meaning = (
     OutcomeUnknown,
     "the write failed in a way that leaves open whether it took effect; read before you go on",
 )
-_READ_FAILED: Meaning = (StoreUnavailable, "the database could not be read; try again when it is back")
+_READ_FAILED: Meaning = (StoreUnavailable, "the database could not be reached or read; try again when it is back")
 
 
 @contextmanager

@@ -65,4 +65,7 @@ def refused(case: Case) -> str | None:
         created, found = handle.call(Create(run)), handle.call(Find(run.run_id))
         if not (isinstance(created, Returned) and isinstance(created.value, Run) and found == Returned(None)):
             return None
+    found = handle.call(Find(run.run_id))  # asked once more: what is there a moment later was kept
+    if found != Returned(None):
+        return None
     return "a store that keeps nothing (no-op) is refused for everything but synchronous demonstrations"

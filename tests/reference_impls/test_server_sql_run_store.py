@@ -1,0 +1,494 @@
+"""The reference stores in PostgreSQL and MariaDB, where the suites cannot look: limits, locks, lost connections, whose schema it is."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, Connection, make_url, text
+from tests.commands.conftest import Runcert
+from tests.reference_impls.proxy import Proxy
+
+from runcert import Clock, Lab, UsageProblem
+from runcert.servers.owner import Servers
+from runcert_contract import (
+    AlreadyExists,
+    Closed,
+    Contended,
+    CorruptRecord,
+    InvalidIdentifier,
+    JsonValue,
+    Misconfigured,
+    OutcomeUnknown,
+    Run,
+    StoreError,
+    StoreUnavailable,
+)
+from runcert_reference.records import write_record
+from runcert_reference.server_sql_adapters import make_namespace, namespace_url, on_connection, remove_namespace
+from runcert_reference.sql import deadlines, dialects, mysql, run_store, schema
+from runcert_reference.sql.engines import dialect_of
+from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
+
+pytest_plugins = ["tests.commands.conftest"]
+pytestmark = pytest.mark.xdist_group("servers")
+
+_NOW = datetime(2026, 1, 2, tzinfo=UTC)
+_NAMES = ("postgresql", "mariadb")
+
+
+def _run(run_id: str) -> Run:
+    return Run(run_id, "tenant", "action", "proposal", "key", _NOW, _NOW)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Servers]:
+    directory = Path(tempfile.mkdtemp(prefix="rc-"))
+    directory.chmod(0o711)
+    made = Servers(directory, {})
+    yield made
+    made.stop()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(params=_NAMES)
+def server(request: pytest.FixtureRequest, servers: Servers) -> URL:
+    return make_url(servers.url(request.param, {}))
+
+
+@pytest.fixture
+def postgresql(servers: Servers) -> URL:
+    return make_url(servers.url("postgresql", {}))
+
+
+def _lab(tmp_path: Path, prepared: dict[str, str] | None = None, name: str = "") -> Lab:
+    return Lab(name or f"rc_test_{abs(hash(tmp_path)) % 10**12}", tmp_path, Clock(tmp_path / "clock"), dict(prepared or {}))
+
+
+@pytest.fixture
+def lab(server: URL, tmp_path: Path) -> Iterator[Lab]:
+    empty = _lab(tmp_path)
+    prepared = make_namespace(lambda _: server, empty)
+    made = replace(empty, prepared=dict(prepared))
+    yield made
+    remove_namespace(lambda _: server, made)
+
+
+@pytest.fixture
+def inside(server: URL, lab: Lab) -> URL:
+    return namespace_url(server, lab)
+
+
+@pytest.fixture
+def store(inside: URL) -> Iterator[SqlRunStore]:
+    with closing(SqlRunStore(inside)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def proxy(server: URL) -> Iterator[Proxy]:
+    made = Proxy(str(server.host), int(server.port or 0))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def remote(inside: URL, proxy: Proxy) -> Iterator[SqlRunStore]:
+    """Give a store that reaches its server through the proxy."""
+    with closing(SqlRunStore(inside.set(port=proxy.port))) as opened:
+        yield opened
+
+
+def _execute(url: URL, *statements: str) -> None:
+    on_connection(url, lambda connection: [connection.exec_driver_sql(statement) for statement in statements])
+
+
+# -- limits
+
+
+def test_the_longest_identifiers_are_keys_of_both_indexes(store: SqlRunStore) -> None:
+    longest = dialect_of(store._engine.url).claims.limits.identifier
+    assert isinstance(longest, int)
+    name = "".join(chr(0x10000 + number * 7919 % 0xFFFFF) for number in range(longest - 1))  # compresses badly
+
+    for end in ("x", "y", "\U0010ffff"):
+        run = replace(_run(name + end), tenant_id=name + end)
+        store.create(run)
+        assert run == store.find(name + end)
+        assert [run] == store.find_resumable(name + end).items
+    with pytest.raises(InvalidIdentifier):
+        store.create(_run(name + "xx"))
+
+
+@pytest.mark.parametrize("character", ["é", "\\", '"', "'", "\x00", "\U0001f600"])
+def test_the_largest_records_fit_into_one_packet(character: str) -> None:
+    width = {"\\": 2, '"': 2, "\x00": 6}.get(character, len(character.encode()))
+    run = replace(_run("r1"), input={"text": character * ((1_000_000 - 1_000) // width)})
+
+    escaped = len(write_record(run).replace("\\", "\\\\").replace('"', '\\"'))
+
+    assert escaped < mysql._SMALLEST_PACKET
+
+
+def test_a_server_that_takes_no_large_packets_is_refused(servers: Servers, tmp_path: Path) -> None:
+    small = make_url(servers.url("mariadb", {"max_allowed_packet": 1024 * 1024}))
+    made = _lab(tmp_path)
+    made = replace(made, prepared=dict(make_namespace(lambda _: small, made)))
+
+    with pytest.raises(Misconfigured, match="max_allowed_packet"):
+        SqlRunStore(namespace_url(small, made))
+
+    remove_namespace(lambda _: small, made)
+
+
+# -- the session
+
+
+@pytest.mark.parametrize("drivername", ["mysql+pymysql", "mariadb+pymysql", "mysql"])
+def test_which_server_it_is_is_asked_of_the_server(servers: Servers, drivername: str) -> None:
+    url = make_url(servers.url("mariadb", {})).set(drivername=drivername)
+
+    found = on_connection(url, lambda c: c.execute(text("SELECT @@max_statement_time, @@tx_isolation, @@autocommit")).one())
+
+    assert (dialects.STATEMENT_SECONDS, "READ-COMMITTED", 1) == tuple(found)
+
+
+def test_defaults_of_the_user_do_not_matter(postgresql: URL, tmp_path: Path) -> None:
+    defaults = "-cdefault_transaction_isolation=serializable -cstatement_timeout=0 -csynchronous_commit=off"
+    names = ("transaction_isolation", "statement_timeout", "synchronous_commit", "search_path")
+    url = namespace_url(postgresql.update_query_dict({"options": defaults}), _lab(tmp_path, name="rc_mine"))
+
+    found = on_connection(url, lambda c: [c.exec_driver_sql(f"SHOW {name}").scalar_one() for name in names])
+
+    assert ["read committed", f"{dialects.STATEMENT_SECONDS}s", "on", "rc_mine"] == found
+
+
+def test_an_update_that_changes_no_column_is_found(inside: URL, store: SqlRunStore) -> None:
+    store.create(_run("r1"))
+
+    def same(connection: Connection) -> int:
+        return connection.exec_driver_sql("UPDATE runs SET version = version").rowcount
+
+    assert 1 == on_connection(inside, same)
+
+
+# -- others in the way
+
+
+def test_a_lock_of_others_is_contended_within_the_bound(inside: URL, store: SqlRunStore) -> None:
+    store.create(_run("r1"))
+    updated = replace(_run("r1"), version=1)
+
+    def hold(connection: Connection) -> float:
+        connection.exec_driver_sql("START TRANSACTION")
+        connection.exec_driver_sql("SELECT version FROM runs FOR UPDATE")
+        started = time.monotonic()
+        with pytest.raises(Contended, match="'r1'"):
+            store.compare_and_set(_run("r1"), updated)
+        connection.exec_driver_sql("ROLLBACK")
+        return time.monotonic() - started
+
+    seconds = on_connection(inside, hold)
+
+    assert seconds < dialects.CALL_SECONDS
+    assert store.compare_and_set(_run("r1"), updated)
+
+
+# -- lost connections
+
+
+def test_a_connection_that_ended_while_idle_is_replaced_before_anything_is_sent(remote: SqlRunStore, proxy: Proxy) -> None:
+    remote.create(_run("r1"))
+    proxy.cut()
+    time.sleep(0.1)
+
+    remote.create(_run("r2"))
+
+    assert _run("r2") == remote.find("r2")
+
+
+def test_a_server_that_refuses_is_unavailable_and_nothing_was_written(remote: SqlRunStore, proxy: Proxy) -> None:
+    proxy.close()
+    time.sleep(0.1)
+
+    for call in (lambda: remote.create(_run("r1")), lambda: remote.find("r1"), lambda: remote.find_resumable("tenant")):
+        with pytest.raises(StoreUnavailable):
+            call()
+
+
+def test_a_lost_answer_leaves_a_write_open_and_a_read_unavailable(
+    remote: SqlRunStore, store: SqlRunStore, proxy: Proxy
+) -> None:
+    remote.create(_run("r0"))
+    proxy.cuts_answers = True
+    with pytest.raises(OutcomeUnknown, match="'r1'"):
+        remote.create(_run("r1"))
+    proxy.cuts_answers = False
+    with pytest.raises(AlreadyExists):
+        remote.create(_run("r1"))
+
+    proxy.cuts_answers = True
+    with pytest.raises(StoreUnavailable):
+        remote.find("r1")
+    proxy.cuts_answers = False
+
+    assert _run("r1") == remote.find("r1") == store.find("r1")
+
+
+def test_a_server_that_accepts_and_stays_silent_is_given_up_within_the_bound(
+    monkeypatch: pytest.MonkeyPatch, remote: SqlRunStore, proxy: Proxy
+) -> None:
+    monkeypatch.setattr(run_store, "CALL_SECONDS", 0.5)
+    remote.find("r1")
+    proxy.silent = True
+
+    started = time.monotonic()
+    with pytest.raises(OutcomeUnknown):
+        remote.create(_run("r1"))
+    assert time.monotonic() - started < 2
+
+    proxy.silent = False
+    assert remote.find("r1") is None  # what the proxy swallowed never arrived
+
+
+def test_opening_against_silence_ends_within_the_bound(inside: URL, proxy: Proxy) -> None:
+    proxy.silent = True
+    started = time.monotonic()
+
+    with pytest.raises(StoreUnavailable):
+        SqlRunStore(inside.set(port=proxy.port))
+
+    assert time.monotonic() - started < 10
+
+
+def test_deadlines_leave_no_thread_behind() -> None:
+    with deadlines.ends_within(0.1):
+        pass
+    time.sleep(2)
+
+    assert "sql-deadlines" not in [thread.name for thread in threading.enumerate()]
+
+
+# -- the schema
+
+
+def test_migrating_again_changes_nothing(inside: URL, store: SqlRunStore) -> None:
+    store.create(_run("r1"))
+
+    schema.upgrade(inside)
+
+    assert _run("r1") == store.find("r1")
+
+
+def test_a_schema_that_is_missing_newer_or_gone_is_refused(inside: URL, server: URL, tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured):
+        SqlRunStore(namespace_url(server, _lab(tmp_path, name="rc_nowhere")))
+    _execute(inside, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(Misconfigured, match="9999"):
+        SqlRunStore(inside)
+    _execute(inside, "UPDATE alembic_version SET version_num = '0001'")
+    with closing(SqlRunStore(inside)) as opened:
+        _execute(inside, "DROP TABLE runs")
+        for call in (lambda: opened.find("r1"), lambda: opened.create(_run("r1")), lambda: opened.find_resumable("tenant")):
+            with pytest.raises(Misconfigured, match="migrations"):
+                call()
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "{not json", "\ufffd", "7"])
+def test_whatever_lies_in_the_column_is_named_corrupt(store: SqlRunStore, inside: URL, damage: str) -> None:
+    store.create(_run("r1"))
+    on_connection(inside, lambda c: c.execute(text("UPDATE runs SET payload = :damage"), {"damage": damage}))
+
+    with pytest.raises(CorruptRecord) as caught:
+        store.find("r1")
+
+    assert ("r1", ["r1"]) == (caught.value.record, store.find_resumable("tenant").corrupt)
+
+
+# -- whose schema it is
+
+
+def test_a_name_that_is_taken_is_refused_and_left_alone(server: URL, lab: Lab, store: SqlRunStore) -> None:
+    store.create(_run("r1"))
+
+    with pytest.raises(UsageProblem, match="already"):
+        make_namespace(lambda _: server, lab)
+
+    assert _run("r1") == store.find("r1")
+
+
+def test_what_does_not_have_the_mark_is_never_removed(server: URL, lab: Lab, store: SqlRunStore) -> None:
+    marks: tuple[JsonValue, ...] = ({}, {"mark": "another"}, None)
+    for prepared in marks:
+        with pytest.raises(RuntimeError, match="mark"):
+            remove_namespace(lambda _: server, replace(lab, prepared=prepared))
+
+    assert store.find("r1") is None
+
+
+# -- secrets
+
+
+def test_no_error_shows_the_password(server: URL, tmp_path: Path) -> None:
+    wrong = server.set(password="geheim-und-falsch")
+
+    with pytest.raises(StoreError) as caught:
+        SqlRunStore(namespace_url(wrong, _lab(tmp_path)))
+    with pytest.raises(UsageProblem) as refused:
+        make_namespace(lambda _: wrong, _lab(tmp_path))
+
+    shown = "".join(traceback.format_exception(caught.value) + traceback.format_exception(refused.value))
+    assert isinstance(caught.value, Misconfigured)
+    assert "geheim" not in shown
+
+
+# -- the asynchronous form
+
+
+def test_the_asynchronous_form_gives_up_silence_and_closes(
+    monkeypatch: pytest.MonkeyPatch, postgresql: URL, tmp_path: Path
+) -> None:
+    lab = _lab(tmp_path)
+    lab = replace(lab, prepared=dict(make_namespace(lambda _: postgresql, lab)))
+    proxy = Proxy(str(postgresql.host), int(postgresql.port or 0))
+
+    async def use() -> None:
+        opened = await AsyncSqlRunStore.open(namespace_url(postgresql, lab).set(port=proxy.port))
+        await asyncio.gather(*(opened.create(_run(f"r{number}")) for number in range(8)))
+        monkeypatch.setattr(run_store, "CALL_SECONDS", 0.5)
+        proxy.silent = True
+        with pytest.raises(OutcomeUnknown):
+            await opened.create(_run("r9"))
+        proxy.silent = False
+        assert await opened.find("r7") == _run("r7")
+        await opened.close()
+        with pytest.raises(Closed):
+            await opened.find("r7")
+
+    asyncio.run(use())
+    proxy.close()
+    remove_namespace(lambda _: postgresql, lab)
+
+
+def test_mariadb_has_no_asynchronous_form(servers: Servers) -> None:
+    with pytest.raises(Misconfigured, match="synchronous"):
+        AsyncSqlRunStore(make_url(servers.url("mariadb", {})))
+
+
+# -- the command line
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_the_store_is_certified(runcert: Runcert, name: str) -> None:
+    done = runcert("certify", name, "--depth", "quick", expected=0)
+
+    assert f"{name}: certified" in done.out
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("postgresql+psycopg", "postgresql"), ("mariadb+pymysql", "mariadb")])
+def test_a_server_of_the_users_is_left_as_it_was(runcert: Runcert, servers: Servers, scheme: str, name: str) -> None:
+    url = make_url(servers.url(name, {}))
+    own = url.set(drivername=scheme).render_as_string(hide_password=False)
+    schemata = text("SELECT schema_name FROM information_schema.schemata")
+
+    def names(connection: Connection) -> list[str]:
+        return sorted(connection.execute(schemata).scalars())
+
+    before = on_connection(url, names)
+    runcert("certify", own, "--depth", "quick", "--only", "RUN-CREATE-1", expected=0)
+
+    assert before == on_connection(url, names)
+
+
+_LIMITED = {
+    "postgresql": [
+        "CREATE ROLE limited LOGIN PASSWORD 'geheim'",
+        "CREATE DATABASE place",
+        "GRANT CREATE ON DATABASE place TO limited",
+    ],
+    "mariadb": [
+        "CREATE USER limited IDENTIFIED BY 'geheim'",
+        "CREATE DATABASE place",
+        "GRANT SELECT ON place.* TO limited",
+        "GRANT ALL ON `rc\\_%%`.* TO limited",
+    ],
+}
+_UNLIMITED = {
+    "postgresql": ["DROP DATABASE place", "DROP ROLE limited"],
+    "mariadb": ["DROP DATABASE place", "DROP USER limited"],
+}
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("postgresql+psycopg", "postgresql"), ("mariadb+pymysql", "mariadb")])
+def test_a_user_who_may_make_the_kits_names_and_no_others_can_certify(
+    runcert: Runcert, servers: Servers, scheme: str, name: str
+) -> None:
+    url = make_url(servers.url(name, {}))
+    limited = url.set(drivername=scheme, username="limited", password="geheim", database="place")
+    _execute(url, *_LIMITED[name])
+    try:
+        runcert(
+            "certify", limited.render_as_string(hide_password=False), "--depth", "quick", "--only", "RUN-RESIDUE-1", expected=0
+        )
+    finally:
+        _execute(url, *_UNLIMITED[name])
+
+
+def test_a_user_without_the_right_to_make_schemas_is_told_so(runcert: Runcert, postgresql: URL) -> None:
+    limited = postgresql.set(drivername="postgresql+psycopg", username="powerless", password="geheim")
+    _execute(postgresql, "CREATE ROLE powerless LOGIN PASSWORD 'geheim'")
+    try:
+        done = runcert("certify", limited.render_as_string(hide_password=False), "--depth", "quick", expected=2)
+    finally:
+        _execute(postgresql, "DROP ROLE powerless")
+
+    assert "may not do this" in done.err
+    assert "geheim" not in done.err
+
+
+_BAD: dict[str, Callable[[URL], URL]] = {
+    "user, password or database": lambda url: url.set(password="geheim-und-falsch"),
+    "does not exist|Unknown database": lambda url: url.set(database="no_such_database"),
+    "cannot be reached|could not be reached": lambda url: url.set(port=9),
+    "names no database": lambda url: url.set(database=""),
+}
+
+
+@pytest.mark.parametrize("sentence", _BAD)
+@pytest.mark.parametrize(("scheme", "name"), [("postgresql+psycopg", "postgresql"), ("mysql+pymysql", "mariadb")])
+def test_what_is_wrong_with_a_url_is_said_in_one_line(
+    runcert: Runcert, servers: Servers, scheme: str, name: str, sentence: str
+) -> None:
+    url = _BAD[sentence](make_url(servers.url(name, {}))).set(drivername=scheme)
+
+    done = runcert("certify", url.render_as_string(hide_password=False), "--depth", "quick", expected=2)
+
+    assert any(words in done.err for words in sentence.split("|")), done.err
+    assert str(url.password) not in done.out + done.err
+    assert 1 == len(done.err.strip().splitlines())
+
+
+def test_sqlite_by_url_leaves_its_directory_as_it_was(runcert: Runcert, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+
+    runcert("certify", f"sqlite:///{place}", "--depth", "quick", "--only", "RUN-CREATE-1", expected=0)
+
+    assert [] == list(place.iterdir())
+
+
+@pytest.mark.parametrize("url", ["sqlite:////no/such/directory", "sqlite://", "sqlite:///:memory:", "sqlite://host/x"])
+def test_a_sqlite_url_names_a_directory(runcert: Runcert, url: str) -> None:
+    done = runcert("certify", url, "--depth", "quick", expected=2)
+
+    assert "directory" in done.err
