@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -96,12 +96,20 @@ def test_several_clients_are_admitted_by_a_shared_handle_or_a_wider_scope(
     [
         (Limits(identifier=63), "at least 64 code points"),
         (Limits(identifier={"run_id": 64, "owner": 63}), "at least 64 code points"),
-        (Limits(accepts_up_to=10), "declared together"),
-        (Limits(refuses_above=10), "declared together"),
-        (Limits(accepts_up_to=11, refuses_above=10), "must not be greater"),
+        (Limits(accepts_up_to=10_000), "declared together"),
+        (Limits(refuses_above=10_000), "declared together"),
+        (Limits(accepts_up_to=10_001, refuses_above=10_000), "must not be greater"),
         (Limits(maximum_wait=timedelta(0)), "greater than zero"),
         (Limits(precision=timedelta(0)), "at least one microsecond"),
-        (Limits(page=0), "at least 1"),
+        (Limits(page=0), "between 1 and 10,000"),
+        (Limits(page=10_001), "between 1 and 10,000"),
+        (Limits(precision=timedelta(hours=1)), "at most one minute"),
+        (Limits(text=63), "limits.text must be at least 64"),
+        (Limits(text=-5), "limits.text must be at least 64"),
+        (Limits(depth=7), "limits.depth must be at least 8"),
+        (Limits(accepts_up_to=10, refuses_above=10), "limits.accepts_up_to must be at least 8,192"),
+        (Limits(earliest=datetime(2027, 1, 1, tzinfo=UTC)), "the years 2020 to 2040"),
+        (Limits(latest=datetime(2027, 1, 1, tzinfo=UTC)), "the years 2020 to 2040"),
     ],
 )
 def test_a_limit_that_cannot_be_meant_is_named(limits: Limits, problem: str) -> None:
@@ -111,7 +119,7 @@ def test_a_limit_that_cannot_be_meant_is_named(limits: Limits, problem: str) -> 
 
 
 def test_every_problem_of_a_declaration_is_named_at_once() -> None:
-    assert len(Limits(identifier=1, accepts_up_to=1, page=0).problems()) == 3
+    assert len(Limits(identifier=1, accepts_up_to=9_000, page=0).problems()) == 3
 
 
 @pytest.mark.parametrize(
@@ -120,7 +128,7 @@ def test_every_problem_of_a_declaration_is_named_at_once() -> None:
         Limits(),
         Limits(identifier=64),
         Limits(identifier={"run_id": 64}),
-        Limits(accepts_up_to=10, refuses_above=10),
+        Limits(accepts_up_to=10_000, refuses_above=10_000),
         Limits(page=1),
     ],
 )

@@ -87,10 +87,10 @@ def test_calling_an_adapter_opens_a_handle(tmp_path: Path) -> None:
 
 
 def test_the_maximum_wait_can_be_replaced_without_touching_the_adapter() -> None:
-    made = adapter(RunStore, limits=Limits(text=5))(yields_nothing_yet)
+    made = adapter(RunStore, limits=Limits(text=500))(yields_nothing_yet)
     changed = with_maximum_wait(made, timedelta(seconds=1))
 
-    assert (changed.claims.limits.maximum_wait, changed.claims.limits.text) == (timedelta(seconds=1), 5)
+    assert (changed.claims.limits.maximum_wait, changed.claims.limits.text) == (timedelta(seconds=1), 500)
     assert made.claims.limits.maximum_wait == timedelta(seconds=10)
 
 
@@ -112,9 +112,10 @@ MISTAKES: dict[str, tuple[tuple[type, ...], Any, dict[str, Any], str]] = {
         (RunStore,),
         yields_nothing_async,
         {},
-        "`async def` opens a store of the form AsyncRunStore",
+        "write @adapter(AsyncRunStore)",
     ),
-    "def for an asynchronous contract": ((AsyncRunStore,), yields_nothing_yet, {}, "`def` opens a store of the form RunStore"),
+    "def for an asynchronous contract": ((AsyncRunStore,), yields_nothing_yet, {}, "write @adapter(RunStore)"),
+    "limits that are none": ((RunStore,), yields_nothing_yet, {"limits": {"depth": 3}}, "write limits=Limits(...)"),
     "a limit that cannot be": ((RunStore,), yields_nothing_yet, {"limits": Limits(identifier=3)}, "at least 64 code points"),
     "a fault that cannot be tested": (
         (RunStore,),
