@@ -112,10 +112,10 @@ MISTAKES: dict[str, tuple[tuple[type, ...], Any, dict[str, Any], str]] = {
         (RunStore,),
         yields_nothing_async,
         {},
-        "write @adapter(AsyncRunStore)",
+        r"write @adapter\(AsyncRunStore\)",
     ),
-    "def for an asynchronous contract": ((AsyncRunStore,), yields_nothing_yet, {}, "write @adapter(RunStore)"),
-    "limits that are none": ((RunStore,), yields_nothing_yet, {"limits": {"depth": 3}}, "write limits=Limits(...)"),
+    "def for an asynchronous contract": ((AsyncRunStore,), yields_nothing_yet, {}, r"write @adapter\(RunStore\)"),
+    "limits that are none": ((RunStore,), yields_nothing_yet, {"limits": {"depth": 3}}, r"write limits=Limits\(\.\.\.\)"),
     "a limit that cannot be": ((RunStore,), yields_nothing_yet, {"limits": Limits(identifier=3)}, "at least 64 code points"),
     "a fault that cannot be tested": (
         (RunStore,),
