@@ -449,7 +449,7 @@ def _brief(run: Run) -> str:
     defaults = {entry.name: entry.default for entry in fields(run)}
     shown = {"run_id": run.run_id, "version": run.version, "status": run.status.value}
     if run.stage != defaults["stage"]:
-        shown["stage"] = run.stage
+        shown["stage"] = run.stage if len(run.stage) <= 60 else f"{run.stage[:60]}... ({len(run.stage)} characters)"
     return (
         "Run("
         + ", ".join(f"{name}={value!r}" if name != "status" else f"status={value}" for name, value in shown.items())

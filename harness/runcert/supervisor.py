@@ -135,7 +135,7 @@ class Supervisor:
                 dispose_of_leftovers(Path(root))
                 self.servers.stop()
                 desk.close()
-                shutil.rmtree(root, ignore_errors=True)
+                _remove(Path(root))
 
     # -- introducing
 
@@ -372,6 +372,14 @@ class Supervisor:
                 process.popen.stdout.close()
         for thread in self._threads:
             thread.join(timeout=5)
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory; once more where something that was just killed had still written into it."""
+    for _ in range(5):
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            return
 
 
 @contextmanager
