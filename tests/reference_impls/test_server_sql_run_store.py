@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import URL, Connection, make_url, text
-from tests.commands.conftest import Runcert
+from tests.command_line import Runcert
 from tests.reference_impls.proxy import Proxy
 
 from runcert import Clock, Lab, UsageProblem
@@ -40,7 +40,6 @@ from runcert_reference.sql import deadlines, dialects, mysql, run_store, schema
 from runcert_reference.sql.engines import dialect_of
 from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
 
-pytest_plugins = ["tests.commands.conftest"]
 pytestmark = pytest.mark.xdist_group("servers")
 
 _NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -122,7 +122,7 @@ class Guardian:
         as_account: dict[str, Any] = {"user": account[0], "group": account[1], "extra_groups": []} if account else {}
         try:
             with os.fdopen(os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as log:
-                popen: subprocess.Popen[bytes] = subprocess.Popen(
+                popen: subprocess.Popen[Any] = subprocess.Popen(
                     order["command"],
                     stdin=subprocess.DEVNULL,
                     stdout=log,

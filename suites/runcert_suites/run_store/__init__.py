@@ -60,12 +60,12 @@ def smoke(case: Case) -> None:
 def refused(case: Case) -> str | None:
     """Give the sentence that refuses a store that keeps nothing; None for any other."""
     handle = case.open()
-    for _ in range(3):
-        run = a_run(case)
+    runs = [a_run(case) for _ in range(3)]
+    for run in runs:
         created, found = handle.call(Create(run)), handle.call(Find(run.run_id))
         if not (isinstance(created, Returned) and isinstance(created.value, Run) and found == Returned(None)):
             return None
-    found = handle.call(Find(run.run_id))  # asked once more: what is there a moment later was kept
+    found = handle.call(Find(runs[-1].run_id))  # asked once more: what is there a moment later was kept
     if found != Returned(None):
         return None
     return "a store that keeps nothing (no-op) is refused for everything but synchronous demonstrations"
