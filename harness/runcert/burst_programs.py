@@ -77,7 +77,7 @@ def run_program(program: Program, work: object, handle: Handle, recorder: Record
 
 def _perform(operation: Operation, handle: Handle, recorder: Recorder) -> Outcome:
     if isinstance(operation, Pause):
-        time.sleep(operation.seconds)
+        time.sleep(operation.seconds)  # the program asked for it; nothing is judged by how long it takes
         return Returned(None)
     called = recorder.begin(operation)
     outcome = handle.call(operation)

@@ -136,7 +136,7 @@ def _wait_until_ready(kind: Kind, container: Any, host: str, port: int, password
         container.reload()
         if container.status in ("exited", "dead"):
             raise RuntimeError(f"the container is {container.status}")
-        time.sleep(_ASK_EVERY)
+        time.sleep(_ASK_EVERY)  # between two questions; the loop ends by the answer or its deadline
     raise TimeoutError(f"no answer at {host}:{port} for {_START_SECONDS:g} s")
 
 

@@ -45,7 +45,7 @@ class ChangesWhatIsStored(MemoryRunStore):
     """Stores :meth:`stored_form` of each run in place of the run."""
 
     def stored_form(self, run: Run) -> Run:
-        raise NotImplementedError
+        raise NotImplementedError  # each faulty store says how
 
     def _put(self, run: Run) -> None:
         stored = self.stored_form(run)
@@ -58,7 +58,7 @@ class CoercesWhatIsGiven(MemoryRunStore):
     """Takes :meth:`coerced` of each run in place of the run, before anything is checked."""
 
     def coerced(self, run: Run) -> Run:
-        raise NotImplementedError
+        raise NotImplementedError  # each faulty store says how
 
     def _coerced(self, run: Any) -> Any:
         if not isinstance(run, Run):

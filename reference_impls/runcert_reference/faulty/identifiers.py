@@ -20,7 +20,7 @@ class _Keyed(MemoryRunStore):
     """
 
     def _key(self, run_id: str) -> str:
-        raise NotImplementedError
+        raise NotImplementedError  # each faulty store says how
 
     def _first_with_key_of(self, run_id: str) -> str:
         key = self._key(run_id)
@@ -171,7 +171,7 @@ class _Matching(MemoryRunStore):
     """Looks for run ids and tenants by a pattern."""
 
     def _matches(self, pattern: str, text: str) -> bool:
-        raise NotImplementedError
+        raise NotImplementedError  # each faulty store says how
 
     def find(self, run_id: str) -> Run | None:
         found = super().find(run_id)
@@ -237,7 +237,7 @@ class _Joined(MemoryRunStore):
     """Keeps an index of tenant and run id, joined into one key."""
 
     def _index_key(self, tenant_id: str, run_id: str) -> str:
-        raise NotImplementedError
+        raise NotImplementedError  # each faulty store says how
 
     def _entries_of(self, tenant_id: str) -> list[tuple[str, Entry]]:
         index: dict[str, tuple[str, Entry]] = {}
