@@ -6,20 +6,24 @@ sign of zero are not kept, instants are compared in UTC.
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timezone
 from enum import Enum
+from json.encoder import encode_basestring_ascii as encoded_text
+from typing import Any
 
 from runcert_contract.claims import Numbers
 
 __all__ = ["canonical"]
 
 
-class _Literal(str):
+class _Literal:
     """Text that goes into the canonical form as it stands."""
 
-    __slots__ = ()
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
 class _Leaving:
@@ -43,33 +47,38 @@ def canonical(record: object, numbers: Numbers = Numbers.STRICT) -> str:
         for a container that contains itself (which no store keeps, but a caller may hand in).
     """
     pieces: list[str] = []
-    waiting: list[object] = [record]
+    waiting: list[Any] = [record]
     path: set[int] = set()
     while waiting:
         value = waiting.pop()
         if isinstance(value, _Literal):
-            pieces.append(value)
+            pieces.append(value.text)
         elif isinstance(value, _Leaving):
             path.discard(id(value.container))
-        elif isinstance(value, (list, dict)) and id(value) in path:
-            pieces.append("cycle")
         elif isinstance(value, (list, dict)):
+            if id(value) in path:
+                pieces.append("cycle")
+                continue
             path.add(id(value))
             waiting.append(_Leaving(value))
             waiting.extend(_sequence("[", value, "]") if isinstance(value, list) else _mapping(value))
         elif isinstance(value, tuple):
             waiting.extend(_sequence("(", value, ")"))
-        elif is_dataclass(value) and not isinstance(value, type):
-            waiting.extend(_dataclass(value))
+        elif (names := _fields_of(type(value))) is not None:
+            waiting.extend(_record(value, names))
         else:
             pieces.append(_scalar(value, numbers))
     return "".join(pieces)
 
 
+_COMMA = _Literal(",")
+_COLON = _Literal(":")
+
+
 def _sequence(opening: str, values: list[object] | tuple[object, ...], closing: str) -> list[object]:
     parts: list[object] = [_Literal(closing)]
     for value in reversed(values):
-        parts.extend((_Literal(","), value))
+        parts += (_COMMA, value)
     parts.append(_Literal(opening))
     return parts
 
@@ -79,7 +88,7 @@ def _mapping(values: dict[object, object]) -> list[object]:
     for key, value in sorted(
         ((_scalar(key, Numbers.STRICT), value) for key, value in values.items()), key=_first, reverse=True
     ):
-        parts.extend((_Literal(","), value, _Literal(":"), _Literal(key)))
+        parts += (_COMMA, value, _COLON, _Literal(key))
     parts.append(_Literal("{"))
     return parts
 
@@ -88,15 +97,30 @@ def _first(pair: tuple[str, object]) -> str:
     return pair[0]
 
 
-def _dataclass(value: object) -> list[object]:
+_Fields = tuple[tuple[str, _Literal], ...]
+
+_known_records: dict[type[Any], _Fields | None] = {}
+
+
+def _fields_of(kind: type[Any]) -> _Fields | None:
+    """Give the fields of a kind of record from the last to the first, the name and how it is written; None if it is no record."""
+    if kind not in _known_records:
+        names = [field.name for field in fields(kind)] if is_dataclass(kind) else None
+        _known_records[kind] = None if names is None else tuple((name, _Literal(f",{name}=")) for name in reversed(names))
+    return _known_records[kind]
+
+
+def _record(value: object, names: _Fields) -> list[object]:
     parts: list[object] = [_Literal(")")]
-    for field in reversed(fields(value)):  # type: ignore[arg-type]  # the caller checked is_dataclass
-        parts.extend((_Literal(","), getattr(value, field.name), _Literal(f"{field.name}=")))
+    for name, literal in names:
+        parts += (getattr(value, name), literal)
     parts.append(_Literal(f"{type(value).__name__}("))
     return parts
 
 
 def _scalar(value: object, numbers: Numbers) -> str:
+    if type(value) is str:  # most of a record
+        return encoded_text(value)
     if isinstance(value, bool) or value is None:
         return str(value)
     if isinstance(value, Enum):
@@ -106,7 +130,7 @@ def _scalar(value: object, numbers: Numbers) -> str:
     if isinstance(value, float):
         return _number(float(value), numbers)
     if isinstance(value, str):
-        return json.dumps(str(value))
+        return encoded_text(str(value))
     if isinstance(value, datetime):
         return _instant(value)
     return f"{type(value).__module__}.{type(value).__qualname__} {value!r}"

@@ -23,7 +23,7 @@ from enum import Enum
 
 from runcert_contract import errors, run_store, run_store_model
 from runcert_contract.errors import StoreError
-from runcert_contract.json_values import JsonValue
+from runcert_contract.json_values import JsonValue, holds_surrogate
 from runcert_contract.operations import Hung, Raised, Returned, Unknown
 
 __all__ = ["INVALID_INPUTS", "RawError", "Unencodable", "decode", "encode"]
@@ -140,13 +140,9 @@ def _encode_container(value: list[object] | dict[object, object], depth: int, pa
     if isinstance(value, list):
         return [_encode(item, depth, path) for item in value]
     pairs = [(key, _encode(item, depth, path)) for key, item in value.items()]
-    if all(isinstance(key, str) and not key.startswith("$") and _is_text(key) for key, _ in pairs):
+    if all(isinstance(key, str) and not key.startswith("$") and not holds_surrogate(key) for key, _ in pairs):
         return {str(key): item for key, item in pairs}
     return {"$object": [[_encode_scalar(key), item] for key, item in pairs]}
-
-
-def _is_text(value: str) -> bool:
-    return value.isascii() or not any(0xD800 <= ord(character) < 0xE000 for character in value)
 
 
 def _encode_scalar(value: object) -> JsonValue:
@@ -154,7 +150,7 @@ def _encode_scalar(value: object) -> JsonValue:
     if value is None or kind is bool:
         return value  # type: ignore[return-value]  # None or bool, both JSON
     if kind is str and isinstance(value, str):
-        return value if _is_text(value) else {"$text": [ord(character) for character in value]}
+        return {"$text": [ord(character) for character in value]} if holds_surrogate(value) else value
     if kind is int and isinstance(value, int):
         return (
             value if -_EXACT <= value <= _EXACT else {"$int": str(value) if value.bit_length() < _LONG_INTEGER else hex(value)}

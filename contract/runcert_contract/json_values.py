@@ -7,15 +7,26 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import TypeAlias, Union
 
-__all__ = ["JsonObject", "JsonValue", "depth_of", "holds_large_integer", "json_problem", "shown", "size_of", "text_problem"]
+__all__ = [
+    "JsonObject",
+    "JsonValue",
+    "depth_of",
+    "holds_large_integer",
+    "holds_surrogate",
+    "json_problem",
+    "shown",
+    "size_of",
+    "text_problem",
+]
 
 JsonValue: TypeAlias = Union[bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"], None]
 JsonObject: TypeAlias = dict[str, JsonValue]
 
-_SURROGATES = range(0xD800, 0xE000)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FEW_BITS = 256
 
 
@@ -28,11 +39,16 @@ def text_problem(value: object, *, allow_nul: bool = True) -> str | None:
     """
     if not isinstance(value, str):
         return f"expected a str, found {type(value).__name__}"
-    if not value.isascii() and any(ord(character) in _SURROGATES for character in value):
+    if holds_surrogate(value):
         return "a lone surrogate is not a Unicode scalar value"
     if not allow_nul and "\0" in value:
         return "U+0000 is not kept by this store (text=no-nul)"
     return None
+
+
+def holds_surrogate(text: str) -> bool:
+    """Say whether a text holds a lone surrogate, which is no Unicode scalar value."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def json_problem(value: object, *, allow_nul: bool = True) -> str | None:
@@ -42,6 +58,26 @@ def json_problem(value: object, *, allow_nul: bool = True) -> str | None:
         value: anything, nested to any depth.
         allow_nul: False for a store that declared ``text=no-nul``.
     """
+    return None if _is_inside(value, allow_nul) else _first_problem(value, allow_nul)
+
+
+def _is_inside(value: object, allow_nul: bool) -> bool:
+    """Say whether a value is surely inside the domain, without noting where anything stands; this is the common case."""
+    containers: set[int] = set()
+    waiting = [value]
+    while waiting:
+        current = waiting.pop()
+        if _own_problem(current, allow_nul) is not None:
+            return False
+        if isinstance(current, (list, dict)):
+            if id(current) in containers:  # it contains itself, or stands in two places
+                return False
+            containers.add(id(current))
+            waiting.extend(current if isinstance(current, list) else current.values())
+    return True
+
+
+def _first_problem(value: object, allow_nul: bool) -> str | None:
     path: set[int] = set()
     waiting: list[tuple[object, str, bool]] = [(value, "$", False)]
     while waiting:

@@ -168,6 +168,7 @@ class RunStoreModel:
     def __init__(self, claims: Claims) -> None:
         self.claims = claims
         self._must_refuse = replace(claims, limits=_surely_refused(claims.limits))
+        self._sharp = self._must_refuse == claims  # nothing lies between what has to be kept and what has to be refused
 
     @property
     def initial(self) -> frozenset[State]:
@@ -241,7 +242,9 @@ class RunStoreModel:
         required = _error_of(lambda: check_new_run(run, self._must_refuse))
         if required is not None:
             return self._refused_by_arguments(required, state, run)
-        permissions = self._may_refuse(state, _identifiers(run), _error_of(lambda: check_new_run(run, self.claims)), run)
+        permissions = self._may_refuse(
+            state, _identifiers(run), self._optional_error(lambda: check_new_run(run, self.claims)), run
+        )
         known = self._kept(state, _identifiers(run))
         if known is None:
             return permissions
@@ -274,7 +277,7 @@ class RunStoreModel:
         if required is not None:
             return self._refused_by_arguments(required, state, expected, updated)
         names = {**_identifiers(expected), **_identifiers(updated)}
-        optional = _error_of(lambda: check_update(expected, updated, self.claims))
+        optional = self._optional_error(lambda: check_update(expected, updated, self.claims))
         permissions = self._may_refuse(state, names, optional, updated)
         if _illegal(expected, updated):
             permissions += (self._refused(InvalidRecord, state),)
@@ -352,6 +355,10 @@ class RunStoreModel:
         if run is not None and _holds_large_integer(run):
             permissions += (self._refused(InvalidRecord, state), self._refused(TooLarge, state))
         return permissions
+
+    def _optional_error(self, check: Callable[[], None]) -> type[StoreError] | None:
+        """Give the error of a check that only what a store need not keep can fail; what it has to refuse is refused already."""
+        return None if self._sharp else _error_of(check)
 
     def _odd(self, names: Mapping[str, str]) -> list[tuple[str, str]]:
         lengths = self.claims.limits.identifier_length

@@ -217,6 +217,7 @@ class Case:
         self._isolated = isolated
         self._own: list[Namespace] = []
         self._opened: list[tuple[Namespace, Handle]] = []
+        self._second: Handle | None = None
         self._ids = 0
         self._token = f"{self.random.getrandbits(32):08x}"
         if self.claims.namespaces is Namespaces.SHARED:
@@ -267,6 +268,14 @@ class Case:
     def another(self, handle: Handle) -> Handle:
         """Give a fresh handle beside ``handle``; the same one where the scope of the store is the handle."""
         return handle if self.claims.scope is Scope.HANDLE else self.open()
+
+    def beside(self, handle: Handle) -> Handle:
+        """Give the second handle of this check, opened once; ``handle`` itself where the scope of the store is the handle."""
+        if self._second is None or not any(
+            opened is self._second and opened in where.handles for where, opened in self._opened
+        ):
+            self._second = self.another(handle)
+        return self._second
 
     def reopen(self, namespace: Namespace | None = None) -> Handle:
         """Close every handle of the namespace, which is the fault ``close``, and open one again."""

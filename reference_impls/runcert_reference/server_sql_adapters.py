@@ -10,12 +10,13 @@ import os
 import re
 import secrets
 import socket
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, make_url, text
+from sqlalchemy import URL, Connection, Engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, UsageProblem, adapter
@@ -87,7 +88,9 @@ def remove_namespace(url_of: UrlOf, lab: Lab) -> None:
         RuntimeError: it does not have this run's mark.
     """
     mark = lab.prepared.get("mark") if isinstance(lab.prepared, dict) else None
-    on_connection(url_of(lab), partial(_drop, lab.namespace, str(mark)))
+    server = url_of(lab)
+    _forget(namespace_url(server, lab))
+    on_connection(server, partial(_drop, lab.namespace, str(mark)))
 
 
 _MARK_TABLE = "made_by_runcert"
@@ -121,13 +124,25 @@ def _kind(connection: Connection) -> str:
     return "SCHEMA" if connection.dialect.name == "postgresql" else "DATABASE"
 
 
+_MOST_ENGINES = 4
+_engines: OrderedDict[URL, Engine] = OrderedDict()
+"""Engines of the owner of namespaces, beside the stores; the connection of each is used again, because making one takes longer than a hook."""
+
+
 def on_connection(url: URL, action: Callable[[Connection], _Answer]) -> _Answer:
     """Do something on a connection of its own, beside the store."""
-    made = engine(url)
-    try:
-        with ends_within(_SECONDS), made.connect() as connection:
-            return action(connection)
-    finally:
+    made = _engines.pop(url, None) or engine(url)
+    _engines[url] = made
+    while len(_engines) > _MOST_ENGINES:
+        _engines.popitem(last=False)[1].dispose()
+    with ends_within(_SECONDS), made.connect() as connection:
+        return action(connection)
+
+
+def _forget(url: URL) -> None:
+    """Close the connection that hooks used in a namespace."""
+    made = _engines.pop(url, None)
+    if made is not None:
         made.dispose()
 
 

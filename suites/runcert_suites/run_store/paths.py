@@ -39,16 +39,22 @@ class NothingOutsideTheRootChanges:
     """ids that look like paths (../x, absolute, drive, UNC, NUL, colon, symlinks) change nothing outside the root."""
 
     def test_on_every_method_and_field(self, case: Case) -> None:
-        """Each hostile id, in each field, on each method: what lies outside the store's directory stays as it is."""
+        """Each hostile id, in each field, on each method: what lies outside the store's directory stays as it is.
+
+        At the quick depth it is looked at before and after the call that ends the run, not after each call.
+        """
         handle = case.open()
         outside = _Outside(case)
         before = outside.seen()
         count = 0
         for form, field in fields_and_forms(case, outside.hostile_forms()):
             judge = Judge(case)
-            for operation in _calls(case, field, _name(case, form)):
+            calls = _calls(case, field, _name(case, form))
+            looks = case.budget(calls[-2:], calls, calls)
+            for operation in calls:
                 judge.call(handle, operation)
-                _same_outside(before, outside.seen(), operation)
+                if operation in looks:
+                    _same_outside(before, outside.seen(), operation)
                 count += 1
         case.evidence |= {"calls": count, "files planted": len(before)}
 
@@ -222,7 +228,7 @@ def _same_outside(before: dict[str, str], after: dict[str, str], operation: Oper
     """
     if after == before:
         return
-    what = operation_in_words(operation) if operation is not None else "closing, opening and reading"
+    what = f"calls up to {operation_in_words(operation)}" if operation is not None else "closing, opening and reading"
     changes = {
         "created": sorted(after.keys() - before.keys()),
         "deleted": sorted(before.keys() - after.keys()),
