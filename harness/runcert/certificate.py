@@ -168,6 +168,8 @@ def contradictions(certificate: Mapping[str, Any]) -> list[str]:
     found = _revision_problems(certificate["catalogue"])
     for section in certificate["contracts"]:
         found.extend(_catalogue_problems(certificate, section))
+        if certificate["kit"]["digest"] == kit_digest() and certificate["refused"] is None:
+            found.extend(_suite_problems(section))
         for clause in section["clauses"]:
             found.extend(_clause_problems(clause, section, certificate["waivers"], certificate["target"]["name"]))
     found.extend(_grade_problems(certificate))
@@ -198,6 +200,27 @@ def _catalogue_problems(certificate: Mapping[str, Any], section: Mapping[str, An
             f"{section['contract']}: the list of clauses is not the one of the catalogue named (its digest differs)"
         )
     return problems
+
+
+def _suite_problems(section: Mapping[str, Any]) -> list[str]:
+    """Compare the checks that a certificate of this very build of the kit expects with those that its suites have for these claims."""
+    from runcert.checks import checks_of
+    from runcert.description import claims_from
+    from runcert.execution import applies_to
+
+    claims, hooks, options = claims_from(section["claims"]), frozenset(section["hooks"]), frozenset(section["options"])
+    mine = [check for check in checks_of(section["contract"]) if applies_to(check, claims, hooks, options)]
+    found: list[str] = []
+    for clause in section["clauses"]:
+        suite = {check.id for check in mine if clause["id"] in check.clauses}
+        listed = set(clause["expected_checks"])
+        if listed != suite:
+            missing, unknown = sorted(suite - listed), sorted(listed - suite)
+            found.append(
+                f"{clause['id']}: this build of the kit has {len(suite)} checks for it, the certificate expects {len(listed)}"
+                f" (missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'})"
+            )
+    return found
 
 
 def _changed_clauses(clauses: Sequence[Clause]) -> list[str]:

@@ -20,9 +20,9 @@ from runcert.handles import Step
 from runcert.masking import without_passwords
 from runcert.problems import AdapterProblem, KitProblem, UsageProblem, describe_error
 from runcert.watchdog import Hang
-from runcert_contract import CATALOGUE, JsonValue, Stance, Verdict, encode
+from runcert_contract import CATALOGUE, Claims, JsonValue, Stance, Verdict, encode
 
-__all__ = ["CheckResult", "applicable", "hang_result", "run_check", "seed_of", "smoke", "suite_package"]
+__all__ = ["CheckResult", "applicable", "applies_to", "hang_result", "run_check", "seed_of", "smoke", "suite_package"]
 
 _MOST_STEPS = 40
 
@@ -80,10 +80,14 @@ def seed_of(seed: int, check: Check) -> int:
 
 def applicable(check: Check, adapter: Adapter) -> bool:
     """Say whether a check runs on a store: one of its clauses applies, or it proves an absence that is declared."""
+    return applies_to(check, adapter.claims, frozenset(adapter.hooks), frozenset(adapter.options))
+
+
+def applies_to(check: Check, claims: Claims, hooks: frozenset[str], options: frozenset[str]) -> bool:
+    """Say the same of a store of which only its claims, and the names of its adapter's hooks and options, are known."""
     if check.proves_absent is not None:
-        return adapter.claims.stance(check.proves_absent) is Stance.ABSENT
-    hooks = frozenset(adapter.hooks)
-    return any(CATALOGUE.get(name).applies_to(adapter.claims, hooks, adapter.options).verdict is None for name in check.clauses)
+        return claims.stance(check.proves_absent) is Stance.ABSENT
+    return any(CATALOGUE.get(name).applies_to(claims, hooks, options).verdict is None for name in check.clauses)
 
 
 def run_check(

@@ -77,15 +77,25 @@ class Handle:
             self._note(as_it_is_now(Step(self.name, operation, outcome)))
         return outcome
 
+    def call_aside(self, words: str, call: Callable[[], object]) -> Outcome:
+        """Make a call that is no operation of the contract, bounded and watched like one; it is not noted.
+
+        Args:
+            words: how messages name it.
+            call: makes it.
+        """
+        return self._outcome(call, lambda: words)
+
     def _call(self, operation: Operation) -> Outcome:
         method = getattr(self.store, operation.method, None)
         if method is None:
             return Raised(Unsupported(f"the store has no method {operation.method}"))
+        return self._outcome(lambda: method(*operation.arguments), lambda: operation_in_words(operation))
+
+    def _outcome(self, call: Callable[[], object], words: Callable[[], str]) -> Outcome:
         started = time.monotonic()
         try:
-            value = self._bounded(
-                lambda: method(*operation.arguments), lambda: operation_in_words(operation), self.bound, is_call=True
-            )
+            value = self._bounded(call, words, self.bound, is_call=True)
         except LoopStuck:
             return Hung(time.monotonic() - started)
         except KeyboardInterrupt:

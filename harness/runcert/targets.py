@@ -108,11 +108,11 @@ def _from_file(path: Path, attribute: str | None) -> tuple[Target, ...]:
     module = _import_file(path)
     if attribute is not None:
         return (Target(f"{path}:{attribute}", f"{path.resolve()}:{attribute}", _attribute(module, attribute, str(path))),)
-    found = {
-        name: value
-        for name, value in vars(module).items()
-        if isinstance(value, Adapter) and value.open.__module__ == module.__name__
-    }
+    found: dict[str, Adapter] = {}
+    for name, value in vars(module).items():
+        own = isinstance(value, Adapter) and value.open.__module__ == module.__name__
+        if own and all(value is not known for known in found.values()):  # a second name for one adapter names nothing new
+            found[name] = value
     if not found:
         raise UsageProblem(f"{path} holds no adapter; decorate the function that opens your store with @adapter(RunStore)")
     return tuple(Target(f"{path}:{name}", f"{path.resolve()}:{name}", value) for name, value in found.items())

@@ -125,6 +125,17 @@ def without_a_check(clause_id: str) -> Edit:
     return lambda certificate: clause_of(certificate, clause_id)["checks"].pop()
 
 
+def never_asked_for(clause_id: str, certificate: Certificate) -> None:
+    clause = clause_of(certificate, clause_id)
+    clause["expected_checks"].remove(clause["checks"].pop()["check"])
+
+
+def made_up(clause_id: str, certificate: Certificate) -> None:
+    clause = clause_of(certificate, clause_id)
+    clause["checks"].append({**clause["checks"][0], "check": "Luck.test_luck"})
+    clause["expected_checks"].append("Luck.test_luck")
+
+
 def with_check(clause_id: str, **fields: Any) -> Edit:
     return lambda certificate: clause_of(certificate, clause_id)["checks"][0].update(fields)
 
@@ -160,6 +171,14 @@ EVERYWHERE: dict[str, tuple[Edit, str]] = {
     "a check is said to have failed": (with_check("RUN-FIND-1", verdict="fail"), "the checks listed say fail"),
     "a check is said to be undecided": (with_check("RUN-FIND-1", verdict="inconclusive"), "the checks listed say inconclusive"),
     "a check is gone": (without_a_check("RUN-FIND-1"), "the checks listed say not-run"),
+    "a check is gone from both lists": (
+        lambda certificate: never_asked_for("RUN-FIND-1", certificate),
+        "RUN-FIND-1: this build of the kit has",
+    ),
+    "a check is made up": (
+        lambda certificate: made_up("RUN-FIND-1", certificate),
+        "unknown: Luck.test_luck",
+    ),
     "no check is expected": (change("RUN-FIND-1", expected_checks=[]), "the checks listed say not-run"),
     "the statement is another": (
         change("RUN-FIND-1", statement="an unknown id gives anything at all"),

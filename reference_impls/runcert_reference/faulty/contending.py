@@ -18,6 +18,7 @@ from runcert_contract import (
     AlreadyExists,
     Conflict,
     Contended,
+    Listing,
     Run,
     Scope,
     StoreUnavailable,
@@ -260,6 +261,27 @@ class RawErrorUnderContention(MemoryRunStore):
             return super().compare_and_set(expected, updated)
         finally:
             self._space.lock.release()
+
+
+@faulty_memory("RUN-CAS-1", source="the clause: any other obstacle raises")
+class UpdatesAreRefusedDuringListings(MemoryRunStore):
+    """While somebody lists runs, an update is answered with False, as if the version had moved on."""
+
+    _listings: ClassVar[Counter[str]] = Counter()
+
+    def find_resumable(self, tenant_id: str) -> Listing:
+        self._listings[tenant_id] += 1
+        _round_trip()
+        try:
+            return super().find_resumable(tenant_id)
+        finally:
+            self._listings[tenant_id] -= 1
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        if self._listings.total():
+            deviates()
+            return False
+        return super().compare_and_set(expected, updated)
 
 
 @faulty_memory("RUN-CONTENTION-1", source="L3 twin: mapped to Conflict")

@@ -65,6 +65,51 @@ class ImportsReplaceOlderVersions(_ReplacesRuns):
             self._replace(run)
 
 
+@faulty_memory("RUN-SURFACE-1", source="the clause: a record that has to be named")
+class RestoreReplaces(_ReplacesRuns):
+    """The store has a restore(*, record) that writes whatever it is given."""
+
+    def restore(self, *, record: Run) -> None:
+        self._replace(record)
+
+
+@faulty_memory("RUN-SURFACE-1", source="the clause: force_*, with a reason and who gave it")
+class OverwriteAsksForReasons(_ReplacesRuns):
+    """The store has an overwrite(run, reason, actor) for operators."""
+
+    def overwrite(self, run: Run, reason: str, actor: str) -> None:
+        if reason and actor:
+            self._replace(run)
+
+
+@faulty_memory("RUN-SURFACE-1", source="the clause: assignment")
+class AssignmentReplaces(_ReplacesRuns):
+    """The store can be assigned to like a mapping."""
+
+    def __setitem__(self, run_id: str, run: Run) -> None:
+        if run_id == run.run_id:
+            self._replace(run)
+
+
+class _Operations:
+    """What operators are given."""
+
+    def __init__(self, store: _ReplacesRuns) -> None:
+        self._store = store
+
+    def fix(self, run: Run) -> None:
+        self._store._replace(run)  # its own store
+
+
+@faulty_memory("RUN-SURFACE-1", source="the clause: a part of the store")
+class PartOfTheStoreReplaces(_ReplacesRuns):
+    """The store has a public part, admin, whose fix(run) writes whatever it is given."""
+
+    @property
+    def admin(self) -> _Operations:
+        return _Operations(self)
+
+
 @faulty_async_memory("RUN-SURFACE-1", source="the clause: on an event loop")
 class AsyncSaveReplaces(AsyncMemoryRunStore):
     """The asynchronous store has a save(run) that writes whatever it is given."""

@@ -37,6 +37,7 @@ from runcert_suites.run_store.contention import (
     every_operation,
     judge_creates,
     judge_reads,
+    judge_that_somebody_updated,
     judge_updates,
     read_while_others_write,
     runs_for,
@@ -93,7 +94,7 @@ class OneOfManyUpdatesSucceeds:
             _insist_on_winners(decided[0], f"{burst.name}: no update at all succeeded")
 
 
-@clause("RUN-CONTENTION-1", "RUN-BOUND-1", isolated=True)
+@clause("RUN-CONTENTION-1", "RUN-BOUND-1", "RUN-CAS-1", isolated=True)
 class OutcomesUnderContention:
     """Under contention every call ends in time, and its outcome is success, the contract's own refusal, or Contended."""
 
@@ -112,6 +113,7 @@ class OutcomesUnderContention:
                 for event in events:
                     slowest[0] = max(slowest[0], _seconds_in_time(case, event))
                     _judge_outcome(case, event)
+                judge_that_somebody_updated(case, events)
                 return events
 
             until_contended(case, burst, one_round, touched)

@@ -46,6 +46,7 @@ __all__ = [
     "every_operation",
     "judge_creates",
     "judge_reads",
+    "judge_that_somebody_updated",
     "judge_updates",
     "read_while_others_write",
     "runs_for",
@@ -373,6 +374,30 @@ def judge_updates(case: Case, handle: Handle, runs: Sequence[Run], events: Seque
         for group in groups:
             judge(group)
     return sum(_judge_updates_of_one(group, handle, content, start[group.run_id]) for group in groups)
+
+
+def judge_that_somebody_updated(case: Case, events: Sequence[Event]) -> None:
+    """Judge a burst in which every client updates what it created itself: some update of each run has to succeed (RUN-CAS-1).
+
+    As long as none does, the run stands at version 0, which is what all of them expect.
+
+    Raises:
+        Violation: all of them were refused, and none was retryable or unknown.
+    """
+    creators = {(str(touched(event.operation)), event.client) for event in events if _created(event)}
+    for group in _groups(case, events, CompareAndSet):
+        by_creators = [event for event in group.events if (group.run_id, event.client) in creators]
+        if by_creators and not (group.won or group.unknown or group.retryable):
+            first = by_creators[0]
+            raise group.violation(
+                f"one of the updates of {group.run_id!r} from version 0 to give True: it stood at version 0 during all of them",
+                f"{operation_in_words(first.operation)} of client {first.client}: {outcome_in_words(first.outcome)}, and so for all others",
+                "RUN-CAS-1",
+            )
+
+
+def _created(event: Event) -> bool:
+    return isinstance(event.operation, Create) and _succeeded(event.outcome)
 
 
 def _judge_updates_of_one(group: _Group, handle: Handle, content: _Content, start: Run) -> int:

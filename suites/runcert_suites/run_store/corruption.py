@@ -17,6 +17,7 @@ from runcert_contract import (
     Returned,
     Run,
     StoreError,
+    canonical,
 )
 from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, updated
@@ -113,6 +114,11 @@ def _advance(judge: Judge, handle: Handle, run: Run) -> Run:
 
 def _found_corrupt(handle: Handle, run: Run, how: str) -> None:
     outcome = handle.call(Find(run.run_id))
+    if isinstance(outcome, Returned) and canonical(outcome.value) == canonical(run):
+        raise Violation(
+            f"find of a record that is {how} to raise CorruptRecord",
+            f"the run as it was written, {outcome_in_words(outcome)}: the store answers from a copy, or the adapter's hook damage changed nothing",
+        )
     error = _raised(outcome, (CorruptRecord,), f"find of a record that is {how} to")
     if run.run_id not in str(error) and getattr(error, "record", None) != run.run_id:
         raise Violation(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from runcert.cases import Case
 from runcert.checks import Violation, clause
+from runcert.problems import AdapterProblem
 from runcert.wording import outcome_in_words
-from runcert_contract import Capability, CompareAndSet, Create, Find, FindResumable, Operation, Returned
+from runcert_contract import Capability, CompareAndSet, Create, Fault, Find, FindResumable, Kept, Operation, Returned
 from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, updated
 from runcert_suites.run_store.refusals import refusals_of
@@ -20,7 +21,11 @@ class NothingIsLeftBehind:
         handle = case.open()
         judge = Judge(case)
         run = a_run(case)
+        empty = case.inventory()
         judge.accepted(judge.create(handle, run), "create of a fresh id")
+        if isinstance(case.claims.promise(Fault.CLOSE), Kept):
+            handle = judge.reopen()  # what may wait in memory is written by now
+        _counts(empty, case.inventory())
         stored = updated(run)
         judge.accepted(judge.compare_and_set(handle, run, stored), "an update")
         before = case.inventory()
@@ -65,6 +70,15 @@ class NothingIsLeftBehind:
             if handle.call(operation) == Returned(True):
                 before = case.inventory()  # it was written anew by its version, which is permitted
             _unchanged(case, before, f"{operation.method} on a damaged record")
+
+
+def _counts(empty: dict[str, int], after_a_create: dict[str, int]) -> None:
+    """Insist that the hook counts: one that always gives the same would let everything pass."""
+    if after_a_create == empty:
+        raise AdapterProblem(
+            f"the hook inventory gave {empty or 'nothing'} before a run was created and the same afterwards; "
+            "let it count everything that is stored in the lab's namespace"
+        )
 
 
 def _unchanged(case: Case, before: dict[str, int], what: str) -> None:

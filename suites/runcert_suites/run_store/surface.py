@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from runcert.cases import Case
 from runcert.checks import Violation, clause
 from runcert.handles import Handle
 from runcert.wording import outcome_in_words
-from runcert_contract import Find, JsonValue, Operation, Outcome, Returned, Run, RunStatus, canonical
+from runcert_contract import Find, JsonValue, Outcome, Returned, Run, RunStatus, canonical
 from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import updated
 
@@ -33,6 +34,7 @@ _REMOVALS = (
     "truncate",
     "wipe",
 )
+_WRITING_OPERATORS = ("__setitem__", "__call__")
 _STORED = 3
 """The version at which a run is stored when the callables are tried on it."""
 
@@ -53,20 +55,39 @@ class NoOtherWayToReplaceARun:
 
 
 def _callables(store: object, excluded: frozenset[str]) -> Iterator[tuple[str, Callable[..., Any]]]:
-    for name in dir(store):
-        if name.startswith("_") or name in _CONTRACT or name in excluded:
-            continue
-        try:
-            value = getattr(store, name)
-        except Exception:  # noqa: BLE001, S112  # a property that cannot be read is no way to write
+    """Give what can be called on a store, and on those of its public parts that come from the same package.
+
+    Parts of other packages (a driver's connection, say) are left alone: who calls whatever they offer may empty a database.
+    """
+    for name, value in _public(store):
+        if name in _CONTRACT or name in excluded:
             continue
         if callable(value) and not inspect.isclass(value):
             yield name, value
+        elif _package_of(value) == _package_of(store):
+            for inner, method in _public(value):
+                if callable(method) and not inspect.isclass(method) and f"{name}.{inner}" not in excluded:
+                    yield f"{name}.{inner}", method
+
+
+def _public(thing: object) -> Iterator[tuple[str, Any]]:
+    for name in dir(thing):
+        if name.startswith("_") and name not in _WRITING_OPERATORS:
+            continue
+        try:
+            value = getattr(thing, name)
+        except Exception:  # noqa: BLE001, S112  # a property that cannot be read is no way to write
+            continue
+        yield name, value
+
+
+def _package_of(thing: object) -> str:
+    return type(thing).__module__.partition(".")[0]
 
 
 def _try(case: Case, handle: Handle, reader: Handle, name: str, method: Callable[..., Any]) -> str:
     """Call a method in every way in which it may take a record; say what became of it."""
-    if name.startswith(_REMOVALS):
+    if name.rpartition(".")[2].startswith(_REMOVALS):
         return "listed only: a removal"
     ways = list(_ways(method))
     if not ways:
@@ -75,7 +96,7 @@ def _try(case: Case, handle: Handle, reader: Handle, name: str, method: Callable
         case.steps.clear()
         run = _stored_run(case, handle)
         for rival in _rivals(run):
-            outcome = _call(case, handle, name, way.arguments(run, rival))
+            outcome = _call(handle, name, partial(_make, method, way, rival))
             found = reader.call(Find(run.run_id))
             if found == Returned(None):
                 return "called: it removes"
@@ -87,35 +108,82 @@ def _try(case: Case, handle: Handle, reader: Handle, name: str, method: Callable
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One way to hand a record to a method."""
+    """One way to hand a record to a method: first what it is about, then a text for every argument more that it insists on."""
 
     shown: str
-    arguments: Callable[[Run, Run], tuple[object, ...]]
+    arguments: Callable[[Run], tuple[object, ...]]
 
 
 _WAYS = (
-    _Way("run", lambda _, rival: (rival,)),
-    _Way("[run]", lambda _, rival: ([rival],)),
-    _Way("expected, updated", lambda _, rival: (_before(rival), rival)),
-    _Way("run_id, run", lambda _, rival: (rival.run_id, rival)),
+    _Way("run", lambda rival: (rival,)),
+    _Way("[run]", lambda rival: ([rival],)),
+    _Way("expected, updated", lambda rival: (_before(rival), rival)),
+    _Way("run_id, run", lambda rival: (rival.run_id, rival)),
+    _Way("{run_id: run}", lambda rival: ({rival.run_id: rival},)),
 )
+_MOST_MORE = 3
+_TEXT = "runcert"
 
 
 def _before(rival: Run) -> Run:
     return updated(rival, version=max(rival.version - 1, 0), stage="expected")
 
 
-def _ways(method: Callable[..., Any]) -> Iterator[_Way]:
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A method bound to one way: what it is given, by position and by name."""
+
+    shown: str
+    arguments: Callable[[Run], tuple[object, ...]]
+    named: Callable[[Run], dict[str, object]]
+
+
+def _ways(method: Callable[..., Any]) -> Iterator[_Call]:
+    """Give every way in which the signature lets a record be handed over."""
     try:
         signature = inspect.signature(method)
     except (TypeError, ValueError):
         return
+    required = [p for p in signature.parameters.values() if p.default is p.empty]
+    by_name = [p.name for p in required if p.kind is p.KEYWORD_ONLY]
+    places = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in required)
     for way in _WAYS:
-        try:
-            signature.bind(*([None] * (way.shown.count(",") + 1)))
-        except TypeError:
+        size = way.shown.count(",") + 1 if not way.shown.startswith(("[", "{")) else 1
+        more = max(places - size, 0)
+        if more > _MOST_MORE or not _binds(signature, size + more, by_name):
             continue
-        yield way
+        yield _positional(way, more, by_name)
+    yield from _by_name(signature, by_name)
+
+
+def _positional(way: _Way, more: int, by_name: Sequence[str]) -> _Call:
+    return _Call(
+        ", ".join((way.shown, *[repr(_TEXT)] * more)),
+        lambda rival: (*way.arguments(rival), *[_TEXT] * more),
+        lambda _: dict.fromkeys(by_name, _TEXT),
+    )
+
+
+def _binds(signature: inspect.Signature, places: int, names: Sequence[str]) -> bool:
+    try:
+        signature.bind(*([None] * places), **dict.fromkeys(names))
+    except TypeError:
+        return False
+    return True
+
+
+def _by_name(signature: inspect.Signature, required: Sequence[str]) -> Iterator[_Call]:
+    """Give the ways in which a record is handed over as an argument that has to be named."""
+    keyword_only = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for name in keyword_only:
+        if _binds(signature, 0, [*required, name]):
+            yield _named("", name, required, lambda _: ())
+        elif _binds(signature, 1, [*required, name]):
+            yield _named("run_id, ", name, required, lambda rival: (rival.run_id,))
+
+
+def _named(before: str, name: str, required: Sequence[str], arguments: Callable[[Run], tuple[object, ...]]) -> _Call:
+    return _Call(f"{before}{name}=run", arguments, lambda rival: {**dict.fromkeys(required, _TEXT), name: rival})
 
 
 def _stored_run(case: Case, handle: Handle) -> Run:
@@ -134,19 +202,16 @@ def _rivals(run: Run) -> Iterator[Run]:
         yield updated(run, version=version, stage="replaced", input={"replaced": True})
 
 
-def _call(case: Case, handle: Handle, name: str, arguments: tuple[object, ...]) -> Outcome:
-    """Call a method that is no operation of the contract, bounded and watched like one; whatever it raises is fine."""
-    outcome = handle.call(_operation(name, arguments))
-    case.steps.pop()  # it has no encoding; the message names it
+def _make(method: Callable[..., Any], way: _Call, rival: Run) -> object:
+    return method(*way.arguments(rival), **way.named(rival))
+
+
+def _call(handle: Handle, name: str, call: Callable[[], object]) -> Outcome:
+    """Call a method that is no operation of the contract; whatever it raises is fine."""
+    outcome = handle.call_aside(name, call)
     if isinstance(outcome, Returned) and inspect.iscoroutine(outcome.value):
         outcome.value.close()
     return outcome
-
-
-def _operation(name: str, arguments: tuple[object, ...]) -> Operation:
-    kind = type("OtherCall", (Operation,), {"method": name, "arguments": arguments, "__slots__": ()})
-    operation: Operation = kind()
-    return operation
 
 
 def _unchanged(case: Case, run: Run, what: str, outcome: Outcome, found: Outcome) -> None:
