@@ -15,8 +15,11 @@ from runcert.execution import CheckResult
 from runcert.grading import TargetReport, grade
 from runcert.messages import Job, Settings
 from runcert.problems import UsageProblem
+from runcert.reports.badges import badge_json, badge_svg
 from runcert.reports.failures import failure_file
 from runcert.reports.junit import junit
+from runcert.reports.pages import report_page
+from runcert.reports.sarif import sarif
 from runcert.reports.summary import markdown, overview_markdown
 from runcert.selfcheck import stored_selfcheck
 from runcert.servers.offers import WAYS, is_address, kind_named
@@ -203,6 +206,10 @@ def write_results(reports: Sequence[TargetReport], facts: RunFacts, out: Path) -
             _write_json(directory / "certificate.json", make_certificate(report, facts))
             _write(directory / "summary.md", markdown(report, facts))
             _write(directory / "junit.xml", junit(report))
+            _write(directory / "results.sarif", sarif(report, facts.depth, facts.seed))
+            _write(directory / "report.html", report_page(report, facts))
+            _write(directory / "badge.json", badge_json(report, facts.depth))
+            _write(directory / "badge.svg", badge_svg(report, facts.depth))
             files.update(_write_failures(report, facts, directory / "failures"))
         _write(out / "summary.md", overview_markdown(list(reports)))
     except OSError as error:

@@ -338,7 +338,7 @@ def rerun(certificate: Path, out: Path | None, servers: tuple[str, ...]) -> int:
 
 @main.command()
 @click.argument("certificates", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CERTIFICATE...")
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "html", "json"]), default="text", show_default=True)
 @_reporting
 def compare(certificates: tuple[Path, ...], form: str) -> int:
     """Lay CERTIFICATES side by side; 0 when every one is consistent and certified."""
@@ -346,12 +346,11 @@ def compare(certificates: tuple[Path, ...], form: str) -> int:
 
     from runcert.certificate import contradictions, read_certificate
     from runcert.comparing import comparison_markdown, comparison_rows, comparison_text
+    from runcert.reports.pages import comparison_page
 
     loaded = [read_certificate(path) for path in certificates]
-    if form == "json":
-        click.echo(json.dumps(comparison_rows(loaded)))
-    else:
-        click.echo(comparison_markdown(loaded) if form == "markdown" else comparison_text(loaded))
+    forms = {"text": comparison_text, "markdown": comparison_markdown, "html": comparison_page}
+    click.echo(json.dumps(comparison_rows(loaded)) if form == "json" else forms[form](loaded))
     broken = [str(path) for path, data in zip(certificates, loaded, strict=True) if contradictions(data)]
     for path in broken:
         click.echo(f"{path} contradicts itself; see `runcert verify {path}`", err=True)

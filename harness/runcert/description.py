@@ -35,6 +35,7 @@ def describe_adapter(adapter: Adapter) -> dict[str, Any]:
         "contract": adapter.contract,
         "adapter": adapter.name,
         "digest": _digest(adapter),
+        "source": _source(adapter),
         "claims": describe_claims(adapter.claims),
         "hooks": [name for name in HOOKS if name in adapter.hooks],
         "options": sorted(adapter.options),
@@ -46,6 +47,14 @@ def describe_adapter(adapter: Adapter) -> dict[str, Any]:
 def _applies(adapter: Adapter, clause_id: str) -> dict[str, str | None]:
     answer = CATALOGUE.get(clause_id).applies_to(adapter.claims, frozenset(adapter.hooks), adapter.options)
     return {"verdict": None if answer.verdict is None else answer.verdict.value, "reason": answer.reason}
+
+
+def _source(adapter: Adapter) -> dict[str, Any]:
+    """Give where the adapter's function stands, or its name where there is no file."""
+    try:
+        return {"file": inspect.getfile(adapter.open), "line": inspect.getsourcelines(adapter.open)[1]}
+    except (OSError, TypeError):
+        return {"file": adapter.name, "line": 1}
 
 
 def _digest(adapter: Adapter) -> str:

@@ -14,6 +14,7 @@ PACKAGES = ("runcert", "runcert_contract", "runcert_reference", "runcert_suites"
 EXPECTED = re.compile(
     r"""
     runcert/certificate\.schema\.json
+    | runcert/reports/templates/[a-z]+\.(html|css)
     | (runcert|runcert_contract|runcert_reference|runcert_suites)/py\.typed
     | (runcert|runcert_contract|runcert_reference|runcert_suites)/([a-z][a-z0-9_]*/)*(__init__|__main__|[a-z][a-z0-9_]*)\.py
     | runcert_reference/sql/migrations/[a-z]+/[0-9]{4}_[a-z0-9_]+\.sql

@@ -283,7 +283,16 @@ def test_everything_that_was_asked_for_is_written_and_old_failures_are_removed(t
     (directory / "failures" / "RUN-OLD-1-1.json").write_text("{}", encoding="ascii")
     files = write_results([failed_run.report], failed_run.facts, tmp_path)
 
-    assert {"certificate.json", "summary.md", "junit.xml", "failures"} == {path.name for path in directory.iterdir()}
+    assert {
+        "certificate.json",
+        "summary.md",
+        "junit.xml",
+        "results.sarif",
+        "report.html",
+        "badge.json",
+        "badge.svg",
+        "failures",
+    } == {path.name for path in directory.iterdir()}
     assert set(files.values()) == set((directory / "failures").iterdir())
     assert (tmp_path / "summary.md").is_file()
     assert read_failure(files[failed_run.report.name, "RUN-CAS-1", 1])["clause"] == "RUN-CAS-1"

@@ -13,7 +13,7 @@ from runcert.problems import UsageProblem
 from runcert.wording import operation_in_words, outcome_in_words
 from runcert_contract import CATALOGUE, JsonValue, Returned, decode
 
-__all__ = ["FORMAT", "failure_file", "failure_lines", "read_failure", "replay_command", "steps_in_words"]
+__all__ = ["FORMAT", "failure_file", "failure_lines", "outcome_of_step", "read_failure", "replay_command", "steps_in_words"]
 
 FORMAT = "runcert-failure/1"
 
@@ -46,13 +46,18 @@ def steps_in_words(steps: Sequence[JsonValue]) -> list[str]:
 
 
 def _step(step: Any) -> str:
-    handle = step[0]
     operation: Any = decode(step[1])
-    outcome: Any = decode(step[2])
     if not operation.method:
         return operation_in_words(operation)
+    return f"{step[0]}: {operation_in_words(operation)}  ->  {outcome_of_step(step)}"
+
+
+def outcome_of_step(step: Any) -> str:
+    """Give what came of the call of a step, in words; a run that came back as it was given is not written out again."""
+    operation: Any = decode(step[1])
+    outcome: Any = decode(step[2])
     same = isinstance(outcome, Returned) and outcome.value is not None and outcome.value in operation.arguments
-    return f"{handle}: {operation_in_words(operation)}  ->  {'the run as given' if same else outcome_in_words(outcome)}"
+    return "the run as given" if same else outcome_in_words(outcome)
 
 
 def replay_command(text: str, result: CheckResult, depth: str, seed: int, file: Path | None = None) -> str:
