@@ -13,6 +13,8 @@ import secrets
 import shutil
 import tempfile
 from collections import Counter
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +81,7 @@ def _plan(config: pytest.Config, targets: list[str]) -> None:
         told = parse_servers(config.option.certify_server)
         provider = _ServerProvider(config, root, told)
         settings = Settings(root, depth, seed, told, provider.desk)
-        watchdog = Watchdog(_hung)
+        watchdog = Watchdog(partial(_hung, config, Path(root)))
         config.add_cleanup(watchdog.stop)
         planned, texts = _planned(targets, config.option.only)
         explain = lambda result: "\n".join(  # noqa: E731  # one expression, used once
@@ -88,7 +90,7 @@ def _plan(config: pytest.Config, targets: list[str]) -> None:
         certification = Certification(planned, settings, explain, watchdog)
         _smoke(certification)
     except (UsageProblem, AdapterProblem, KitProblem) as problem:
-        raise pytest.UsageError(f"runcert: {problem}") from None
+        raise pytest.UsageError(f"runcert: {without_passwords(str(problem))}") from None
     config.pluginmanager.register(provider, "runcert-servers")
     config.pluginmanager.register(certification, "runcert-certification")
     config.pluginmanager.register(_Summary(seed), "runcert-summary")
@@ -138,9 +140,16 @@ def _smoke(certification: Any) -> None:
             raise UsageProblem(f"{adapter.target}: {refused}")
 
 
-def _hung(hang: Hang) -> None:
+def _hung(config: pytest.Config, root: Path, hang: Hang) -> None:
+    """Say what hangs, leave nothing behind, and end the process: the guardian stops its servers then."""
+    from runcert.leftovers import dispose_of_leftovers
+
     message = f"\nruncert: {hang.description} did not end within {hang.seconds:g} s; pytest cannot go on in this process\n"
-    os.write(2, message.encode())
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    with nullcontext() if capture is None else capture.global_and_fixture_disabled():
+        os.write(2, message.encode())
+    dispose_of_leftovers(root)
+    shutil.rmtree(root, ignore_errors=True)
     os._exit(_HUNG)
 
 

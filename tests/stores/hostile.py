@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,21 @@ def hangs_on_open(lab: Lab) -> Iterator[RunStore]:
 
 @adapter(RunStore, limits=SHORT)
 def hangs_on_call(lab: Lab) -> Iterator[RunStore]:
+    calls = iter(range(1000))
+    yield Disturbed(lambda: _FOREVER.wait() if next(calls) > 3 else None)
+
+
+def _namespace_of(lab: Lab) -> Path:
+    return Path(os.environ["NAMESPACES"]) / lab.namespace
+
+
+@adapter(
+    RunStore,
+    limits=SHORT,
+    prepare=lambda lab: _namespace_of(lab).mkdir(),
+    dispose=lambda lab: _namespace_of(lab).rmdir(),
+)
+def hangs_beside_its_namespace(lab: Lab) -> Iterator[RunStore]:
     calls = iter(range(1000))
     yield Disturbed(lambda: _FOREVER.wait() if next(calls) > 3 else None)
 
