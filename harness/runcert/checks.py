@@ -12,6 +12,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import TypeVar
@@ -20,9 +21,10 @@ from runcert.cases import Case
 from runcert.problems import KitProblem
 from runcert_contract import CATALOGUE, Capability
 
-__all__ = ["Check", "Inconclusive", "Violation", "checks_of", "clause", "proves_absent"]
+__all__ = ["Check", "Inconclusive", "Violation", "checks_of", "clause", "proves_absent", "suite_packages"]
 
 _Suite = TypeVar("_Suite", bound=type)
+_Loaded = TypeVar("_Loaded")
 _MARK = "__runcert__"
 
 
@@ -111,18 +113,33 @@ def checks_of(contract: str) -> tuple[Check, ...]:
     return tuple(found)
 
 
-def _suite_modules(contract: str) -> Iterator[ModuleType]:
-    entries = [entry for entry in entry_points(group="runcert.suites") if entry.name == contract]
+def suite_packages(contract: str) -> list[ModuleType]:
+    """Give the packages of suites that are installed for ``contract``.
+
+    Raises:
+        KitProblem: none is installed, or one cannot be imported.
+    """
+    entries = {entry.value: entry for entry in entry_points(group="runcert.suites") if entry.name == contract}
     if not entries:
         raise KitProblem(f"no suite is installed for the contract {contract!r}; reinstall runcert")
-    for entry in {entry.value: entry for entry in entries}.values():
-        try:
-            package = entry.load()
-            names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-            modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
-        except Exception as error:
-            raise KitProblem(f"the suite {entry.value} of the contract {contract!r} cannot be imported: {error!r}") from error
-        yield from modules
+    return [_imported(value, contract, entry.load) for value, entry in entries.items()]
+
+
+def _suite_modules(contract: str) -> Iterator[ModuleType]:
+    for package in suite_packages(contract):
+        yield from _imported(package.__name__, contract, partial(_modules_in, package))
+
+
+def _modules_in(package: ModuleType) -> list[ModuleType]:
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+
+
+def _imported(name: str, contract: str, load: Callable[[], _Loaded]) -> _Loaded:
+    try:
+        return load()
+    except Exception as error:
+        raise KitProblem(f"the suite {name} of the contract {contract!r} cannot be imported: {error!r}") from error
 
 
 def _checks_in(module: ModuleType) -> Iterator[Check]:

@@ -8,21 +8,19 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from runcert.adapters import Adapter
 from runcert.cases import Case, Depth, Workplace
-from runcert.checks import Check, Inconclusive, Violation
+from runcert.checks import Check, Inconclusive, Violation, suite_packages
 from runcert.handles import Step
 from runcert.masking import without_passwords
-from runcert.problems import AdapterProblem, KitProblem, UsageProblem, describe_error
+from runcert.problems import AdapterProblem, UsageProblem, describe_error
 from runcert.watchdog import Hang
 from runcert_contract import CATALOGUE, Claims, JsonValue, Stance, Verdict, encode
 
-__all__ = ["CheckResult", "applicable", "applies_to", "hang_result", "run_check", "seed_of", "smoke", "suite_package"]
+__all__ = ["CheckResult", "applicable", "applies_to", "hang_result", "run_check", "seed_of", "smoke"]
 
 _MOST_STEPS = 40
 
@@ -218,22 +216,6 @@ def hang_result(check: Check, workplace: Workplace, hang: Hang) -> CheckResult:
 # -- smoke: is the adapter wired right?  It judges no answer.
 
 
-def suite_package(contract: str) -> ModuleType:
-    """Give the package of suites of a contract.
-
-    Raises:
-        KitProblem: none is installed.
-    """
-    entries = [entry for entry in entry_points(group="runcert.suites") if entry.name == contract]
-    if not entries:
-        raise KitProblem(f"no suite is installed for the contract {contract!r}; reinstall runcert")
-    try:
-        package: ModuleType = entries[0].load()
-    except Exception as error:
-        raise KitProblem(f"the suite of the contract {contract!r} cannot be imported: {describe_error(error)}") from error
-    return package
-
-
 def smoke(workplace: Workplace) -> str | None:
     """Open, call each operation once, close.
 
@@ -244,7 +226,7 @@ def smoke(workplace: Workplace) -> str | None:
         AdapterProblem: it does not open, lacks an operation, answers with something that is no error of the contract, or
             does not close.
     """
-    package = suite_package(workplace.adapter.contract)
+    package = suite_packages(workplace.adapter.contract)[0]
     case = Case(workplace, Depth.QUICK, 0)
     try:
         with _same_directory():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from runcert.cases import Case, Depth, Workplace
 from runcert.checks import Violation
 from runcert.problems import AdapterProblem
 from runcert.targets import resolve
-from runcert_contract import AlreadyExists, Create, Find, Operation, Raised, Returned, Run
+from runcert_contract import AlreadyExists, Create, Find, Operation, Outcome, Raised, Returned, Run
 from runcert_reference.adapters import memory, memory_async
 from runcert_suites.run_store.contention import create_each
 
@@ -62,7 +62,7 @@ def kill(process: int) -> None:
     os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
 
 
-def find_with_a_pause(client: int, work: str) -> Iterator[Operation]:
+def find_with_a_pause(client: int, work: str) -> Generator[Operation, Outcome, None]:
     yield Pause(0.001)
     yield Find(work)
 
@@ -110,7 +110,11 @@ def test_one_client_wins_each_run_and_the_others_are_refused(case_on: Cases, tar
     assert len(events) == CLIENTS * len(runs)
     assert [event.called for event in events] == sorted(event.called for event in events)
     for run in runs:
-        outcomes = [event.outcome for event in events if event.operation.arguments[0].run_id == run.run_id]
+        outcomes = [
+            event.outcome
+            for event in events
+            if isinstance(event.operation, Create) and event.operation.run.run_id == run.run_id
+        ]
         assert 1 == sum(isinstance(outcome, Returned) for outcome in outcomes)
         assert CLIENTS - 1 == sum(
             isinstance(outcome, Raised) and isinstance(outcome.error, AlreadyExists) for outcome in outcomes

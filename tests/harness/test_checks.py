@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from runcert.cases import Depth, Workplace
-from runcert.checks import Check, Inconclusive, Violation, checks_of, clause, proves_absent
-from runcert.execution import CheckResult, applicable, run_check, seed_of, suite_package
+from runcert.checks import Check, Inconclusive, Violation, checks_of, clause, proves_absent, suite_packages
+from runcert.execution import CheckResult, applicable, run_check, seed_of
 from runcert.problems import AdapterProblem, KitProblem
-from runcert.targets import resolve
 from runcert_contract import CATALOGUE, Capability
 from runcert_reference.adapters import memory, memory_async, noop
 
@@ -105,7 +104,7 @@ def test_a_contract_without_a_suite_is_a_problem_of_the_kit() -> None:
     with pytest.raises(KitProblem, match="no suite is installed for the contract 'nothing'; reinstall runcert"):
         checks_of("nothing")
     with pytest.raises(KitProblem, match="no suite is installed for the contract 'nothing'"):
-        suite_package("nothing")
+        suite_packages("nothing")
 
 
 def test_a_clause_that_is_not_in_the_catalogue_cannot_be_marked() -> None:
@@ -220,5 +219,5 @@ def test_marks_do_not_change_the_class() -> None:
     assert proves_absent(Capability.ENUMERATES, "RUN-LIST-1")(Suite) is Suite
 
 
-def test_the_suite_package_of_the_contract_is_the_one_that_smoke_uses() -> None:
-    assert suite_package(resolve("memory")[0].adapter.contract).__name__ == "runcert_suites.run_store"
+def test_the_suite_of_the_contract_is_the_one_of_this_distribution() -> None:
+    assert ["runcert_suites.run_store"] == [package.__name__ for package in suite_packages("run-store")]
