@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Runcert
+from .conftest import RUNCERT, Runcert
 
 
 @pytest.mark.parametrize(
@@ -184,3 +184,39 @@ def _wait_for_the_end_of(pid: int) -> None:
             return
         if (status := Path(f"/proc/{pid}/stat")).exists() and status.read_text().rpartition(")")[2].split()[0] == "Z":
             return
+
+
+def test_output_that_nobody_reads_any_more_is_no_defect(tmp_path: Path) -> None:
+    command = [str(RUNCERT), "clauses", "--format", "json"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        err = process.stderr.read()
+
+    assert (3, "") == (process.returncode, err)
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_defect_of_the_kit_is_one_message_and_its_traceback_for_who_asks(tmp_path: Path, shown: bool) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import runcert_contract\n\n"
+        "class Broken:\n"
+        "    @property\n"
+        "    def clauses(self):\n"
+        "        raise ZeroDivisionError('at db://ann:hunter2@host')\n\n"
+        "runcert_contract.CATALOGUE = Broken()\n",
+        encoding="ascii",
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)} | ({"RUNCERT_TRACEBACK": "1"} if shown else {})
+
+    done = subprocess.run([str(RUNCERT), "clauses"], env=environment, capture_output=True, text=True, check=False)
+
+    if shown:
+        assert "Traceback" in done.stderr
+        assert "in clauses" in done.stderr
+        return
+    assert 3 == done.returncode
+    assert "runcert: the kit failed, which is a defect to report: ZeroDivisionError: at db://ann:***@host" in done.stderr
+    assert "(set RUNCERT_TRACEBACK=1 to see where)" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -27,8 +27,10 @@ def test_the_reference_store_in_memory_is_certified(runcert: Runcert, tmp_path: 
     written = {path.name for path in (tmp_path / "out" / "memory").iterdir()}
     assert {"certificate.json", "junit.xml", "summary.md"} == written
     runcert("verify", "out/memory", expected=0)
-    compared = runcert("compare", "out/memory", "out/memory/certificate.json", expected=0)
-    assert "RUN-CREATE-1" in compared.out
+    twice = ("compare", "out/memory", "out/memory/certificate.json")
+    assert re.search(r"^RUN-CREATE-1 +pass +pass$", runcert(*twice, expected=0).out, re.MULTILINE)
+    assert "| RUN-CREATE-1 | pass | pass |" in runcert(*twice, "--format", "markdown", expected=0).out
+    assert ["verdict", "certified", "certified"] in runcert(*twice, "--format", "json", expected=0).json()
 
 
 def test_a_store_that_keeps_nothing_is_refused_in_these_words(runcert: Runcert) -> None:
@@ -56,6 +58,15 @@ def test_a_failure_replays_with_one_command(runcert: Runcert, tmp_path: Path) ->
     done = runcert("replay", str(first), expected=1)
 
     assert "failed again, as before" in done.out
+
+
+def test_a_failure_of_a_store_in_a_file_replays_from_any_directory(runcert: Runcert, tmp_path: Path) -> None:
+    tutorial = STORES.parent.parent / "docs" / "tutorial" / "files"
+    arguments = (*QUICK, "--only", "RUN-CAS-2", "--out", str(tmp_path / "out"))
+    runcert("certify", "first_adapter.py:first_store", *arguments, cwd=tutorial, expected=1)
+    (first, *_) = sorted((tmp_path / "out" / "first-store" / "failures").iterdir())
+
+    runcert("replay", str(first), cwd=tmp_path, expected=1)
 
 
 def test_a_replay_that_passes_has_diverged(runcert: Runcert, tmp_path: Path) -> None:
@@ -93,6 +104,18 @@ def test_a_certificate_can_be_run_again(runcert: Runcert) -> None:
     done = runcert("rerun", "out/memory", expected=0)
 
     assert "repeating memory at depth quick with seed 7" in done.out
+
+
+def test_a_certificate_of_a_server_with_a_password_cannot_be_run_again_from_it(runcert: Runcert, tmp_path: Path) -> None:
+    runcert("certify", "memory", *QUICK, "--only", "RUN-CREATE-2", "--out", "out", expected=0)
+    file = tmp_path / "out" / "memory" / "certificate.json"
+    data = json.loads(file.read_text())
+    data["target"]["text"] = "redis://ann:***@127.0.0.1:6379/0"
+    file.write_text(json.dumps(data))
+
+    done = runcert("rerun", str(file), expected=2)
+
+    assert "the password of redis://ann:***@127.0.0.1:6379/0 is not stored; run `runcert certify` with the full URL" in done.err
 
 
 def test_json_holds_the_certificates_and_nothing_else(runcert: Runcert) -> None:

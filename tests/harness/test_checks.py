@@ -221,3 +221,16 @@ def test_marks_do_not_change_the_class() -> None:
 
 def test_the_suite_of_the_contract_is_the_one_of_this_distribution() -> None:
     assert ["runcert_suites.run_store"] == [package.__name__ for package in suite_packages("run-store")]
+
+
+@pytest.mark.parametrize("interruptible", [True, False])
+def test_an_interrupt_is_a_persons_where_one_is_there_and_else_the_stores(workplace: Workplace, interruptible: bool) -> None:
+    check = raising(KeyboardInterrupt())
+    if interruptible:
+        with pytest.raises(KeyboardInterrupt):
+            run_check(check, workplace, Depth.QUICK, 1)
+        return
+    result, error = run_check(check, workplace, Depth.QUICK, 1, interruptible=False)
+
+    assert ("adapter-error", "the store raised KeyboardInterrupt; nobody pressed Ctrl-C") == (result.verdict, result.found)
+    assert isinstance(error, AdapterProblem)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.records import a_run, nested
 
-from runcert import Adapter, AsyncRunStore, Clock, Lab, Limits, RunStore, adapter
+from runcert import Adapter, AsyncRunStore, Clock, Lab, Limits, RunStore, UsageProblem, adapter
 from runcert.event_loops import EventLoopThread
 from runcert.handles import Handle, Step, translate
 from runcert.problems import AdapterProblem
@@ -381,3 +381,69 @@ def test_a_call_that_blocks_the_loop_itself_hangs_and_every_later_one_at_once(la
     assert isinstance(second, Hung)
     assert stuck
     assert second.seconds < first.seconds
+
+
+async def opens_never_async(lab: Lab) -> AsyncIterator[Any]:
+    await asyncio.get_running_loop().create_future()
+    yield object()
+
+
+async def closes_never_async(lab: Lab) -> AsyncIterator[Any]:
+    yield object()
+    await asyncio.get_running_loop().create_future()
+
+
+def test_an_asynchronous_store_is_given_up_where_it_does_not_open_or_close(
+    lab: Lab, loop: EventLoopThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runcert.handles.OPEN_SECONDS", 0.2)
+
+    with pytest.raises(AdapterProblem, match=r"the adapter opens_never_async did not open within 0\.2 s"):
+        Handle(adapt(opens_never_async), lab, "h", loop=loop)
+    with pytest.raises(
+        AdapterProblem, match=r"the adapter closes_never_async did not end within 0\.2 s when the handle was closed"
+    ):
+        Handle(adapt(closes_never_async), lab, "h", loop=loop).close()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), UsageProblem("give --server db=URL")], ids=lambda e: type(e).__name__)
+def test_what_only_the_user_can_end_or_mend_leaves_the_opening_as_it_is(lab: Lab, error: BaseException) -> None:
+    def asks(lab: Lab) -> Iterator[Any]:
+        raise error
+        yield
+
+    with pytest.raises(type(error)):
+        Handle(adapt(asks), lab, "h")
+
+
+# -- the event loop
+
+
+def test_a_time_out_of_the_stores_own_is_its_answer_and_no_hang(loop: EventLoopThread) -> None:
+    async def gives_up() -> None:
+        raise TimeoutError("the store's own")
+
+    with pytest.raises(TimeoutError, match="the store's own"):
+        loop.run(gives_up(), 30)
+    assert not loop.stuck
+
+
+def test_what_is_left_on_the_loop_is_cancelled_at_its_end() -> None:
+    loop = EventLoopThread()
+    ends: list[str] = []
+
+    async def wait_for_ever() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+
+    async def begin() -> asyncio.Task[None]:
+        return asyncio.create_task(wait_for_ever())
+
+    task = loop.run(begin(), 30)
+    loop.run(asyncio.sleep(0), 30)
+    loop.stop()
+
+    assert (["cancelled"], True, True) == (ends, task.cancelled(), loop.loop.is_closed())

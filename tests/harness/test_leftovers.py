@@ -17,6 +17,9 @@ def dispose(lab):
     if lab.namespace == "rc_bad":
         raise OSError("cannot be removed")
     (DISPOSED / f"{lab.namespace} {lab.prepared}").touch()
+@adapter(RunStore)
+def without_dispose(lab):
+    yield None
 async def dispose_later(lab):
     (DISPOSED / f"later {lab.namespace}").touch()
 @adapter(RunStore, dispose=dispose, parity_with=lambda: later)
@@ -49,6 +52,7 @@ def test_every_noted_namespace_is_disposed_of_although_one_fails(tmp_path: Path,
         note(tmp_path, spec, name)
     note(tmp_path, "no_such_module:store", "rc_3")
     note(tmp_path, f"{spec} beside later", "rc_4")
+    note(tmp_path, f"{tmp_path / 'stores.py'}:without_dispose", "rc_5")
 
     dispose_of_leftovers(tmp_path / "run")
 

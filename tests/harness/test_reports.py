@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,16 @@ from tests.records import a_run
 from runcert import UsageProblem
 from runcert.certifying import write_results
 from runcert.execution import CheckResult
+from runcert.faulty import faulty_stores
 from runcert.grading import ClauseVerdict, TargetReport
+from runcert.reports import clause_pages
 from runcert.reports.failures import failure_file, failure_lines, read_failure, replay_command, steps_in_words
 from runcert.reports.junit import junit
+from runcert.reports.matrix import print_matrix
 from runcert.reports.summary import evidence_in_words, headline, markdown, not_certified, overview_markdown, weak_promises
 from runcert.reports.terminal import print_reports
-from runcert_contract import Create, Raised, Returned, Verdict, encode
+from runcert.selfcheck import Row, SelfcheckReport, store_selfcheck, stored_selfcheck
+from runcert_contract import AllClosed, Create, Raised, Returned, Verdict, encode
 
 
 def a_failure(**fields: Any) -> CheckResult:
@@ -219,6 +224,12 @@ def test_steps_are_given_as_calls_and_answers_also_where_the_answer_has_no_encod
     assert steps_in_words(STEPS) == [f"handle 1: {call}  ->  the raw error KeyError(\"'k'\")", f"handle 2: {call}  ->  <type>"]
 
 
+def test_a_step_that_is_no_call_stands_without_handle_and_answer() -> None:
+    steps = [["handle 1", encode(AllClosed()), encode(Returned(None))]]
+
+    assert ["close every handle, open one again"] == steps_in_words(steps)
+
+
 def test_a_failure_is_told_in_a_fixed_order() -> None:
     lines = failure_lines(a_failure(steps=STEPS), "runcert replay file.json", "an update is tried twice")
     starts = [
@@ -303,3 +314,67 @@ def test_a_directory_that_cannot_be_written_is_a_usage_problem(tmp_path: Path, p
 
     with pytest.raises(UsageProblem, match="cannot write there"):
         write_results([partial_run.report], partial_run.facts, tmp_path / "file")
+
+
+# -- the kill matrix
+
+
+def a_row(state: str = "caught", caught_by: tuple[str, ...] = ("RUN-CREATE-2",), **fields: Any) -> Row:
+    store = next(store for store in faulty_stores() if store.name == "create-replaces")
+    return Row(store, state, caught_by=caught_by, **fields)
+
+
+def test_the_matrix_says_who_was_caught_and_what_is_to_be_mended(capsys: pytest.CaptureFixture[str]) -> None:
+    missed = a_row("missed", (), message="every check of its clause passed")
+    print_matrix(SelfcheckReport((a_row(seconds=1.5), missed), ("RUN-CAS-1",), full=False), 7)
+    shown = capsys.readouterr().out
+
+    assert re.search(r"^RUN-CREATE-2 +caught +memory +create-replaces +1\.50 s$", shown, re.MULTILINE)
+    assert re.search(r"^RUN-CREATE-2 +missed +memory +create-replaces +every check of its clause passed$", shown, re.MULTILINE)
+    assert "RUN-CAS-1 catches nothing: no faulty store is for it" in shown
+    assert "1 of 2 faulty stores caught by 1 clauses; seed 7: the kit is not to be trusted" in shown
+    assert "redundant" not in shown
+
+
+def test_with_every_check_on_every_store_the_matrix_names_what_no_store_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (a_row(caught_by=("RUN-CREATE-2",)), a_row(caught_by=("RUN-CREATE-1", "RUN-CREATE-2")))
+    print_matrix(SelfcheckReport(rows, (), full=True), 7)
+    shown = capsys.readouterr().out
+
+    assert "0.00 s  also RUN-CREATE-1" in shown
+    assert "redundant on these stores: RUN-CREATE-1\n" in shown
+    assert "the kit can say no" in shown
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", '{"result": "run", "kit": "another build"}'])
+def test_a_self_check_of_another_build_counts_as_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if content is not None:
+        store_selfcheck(SelfcheckReport((a_row(), a_row("missed")), (), full=False))
+        (file,) = (tmp_path / "runcert").iterdir()
+        assert {"memory": {"caught": 1, "stores": 2}} == stored_selfcheck()["backends"]
+        file.write_text(content, encoding="ascii")
+
+    assert {"result": "not run"} == stored_selfcheck()
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    store_selfcheck(SelfcheckReport((a_row(),), (), full=False))
+
+    assert {"result": "not run"} == stored_selfcheck()
+
+
+# -- the reference page
+
+
+def test_the_page_of_clauses_is_written_where_it_is_wanted_or_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = tmp_path / "clauses.md"
+
+    assert (0, 0) == (clause_pages.main([str(written)]), clause_pages.main([]))
+    assert clause_pages.clause_page() == written.read_text(encoding="utf-8") == capsys.readouterr().out
