@@ -481,12 +481,16 @@ def test_sqlite_by_url_leaves_its_directory_as_it_was(runcert: Runcert, tmp_path
     place = tmp_path / "place"
     place.mkdir()
 
-    runcert("certify", f"sqlite:///{place}", "--depth", "quick", "--only", "RUN-CREATE-1", expected=0)
+    only = ["--only", "RUN-NAMESPACE-1", "--only", "RUN-REUSE-1", "--only", "RUN-CORRUPT-1", "--only", "RUN-RESIDUE-1"]
+    done = runcert("certify", f"sqlite:///{place}", "--depth", "quick", *only, expected=0)
 
+    assert "4 of 4 clauses" in done.out
     assert [] == list(place.iterdir())
 
 
-@pytest.mark.parametrize("url", ["sqlite:////no/such/directory", "sqlite://", "sqlite:///:memory:", "sqlite://host/x"])
+@pytest.mark.parametrize(
+    "url", ["sqlite:////no/such/directory", "sqlite://", "sqlite:///:memory:", "sqlite://host/x", "sqlite://[x/y"]
+)
 def test_a_sqlite_url_names_a_directory(runcert: Runcert, url: str) -> None:
     done = runcert("certify", url, "--depth", "quick", expected=2)
 
