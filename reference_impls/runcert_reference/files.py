@@ -16,7 +16,6 @@ from runcert_contract import (
     AlreadyExists,
     Capability,
     Claims,
-    Closed,
     CorruptRecord,
     Fault,
     Handles,
@@ -32,6 +31,7 @@ from runcert_contract import (
     check_update,
 )
 from runcert_reference.file_names import LONGEST_NAME, LONGEST_PORTABLE, identifier_of, name_of
+from runcert_reference.handles import closed_handle
 from runcert_reference.record_directory import NameTaken, RecordDirectory, record_directory
 from runcert_reference.records import read_record, write_record
 
@@ -172,7 +172,7 @@ class FileRunStore:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise Closed("this handle was closed; open another one")
+            raise closed_handle()
 
 
 def _exists(run_id: str) -> AlreadyExists:

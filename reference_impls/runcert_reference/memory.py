@@ -12,7 +12,6 @@ from runcert_contract import (
     AlreadyExists,
     Capability,
     Claims,
-    Closed,
     CorruptRecord,
     Fault,
     Handles,
@@ -26,6 +25,7 @@ from runcert_contract import (
     check_new_run,
     check_update,
 )
+from runcert_reference.handles import closed_handle
 from runcert_reference.records import read_record, write_record
 
 __all__ = ["CLAIMS", "AsyncMemoryRunStore", "Entry", "MemoryRunStore", "MemorySpace", "forget", "space_of"]
@@ -145,7 +145,7 @@ class MemoryRunStore:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise Closed("this handle was closed; open another one")
+            raise closed_handle()
 
 
 class AsyncMemoryRunStore:

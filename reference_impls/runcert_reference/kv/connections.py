@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast
 
@@ -18,7 +18,8 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from runcert_contract import Closed, Contended
+from runcert_contract import Contended
+from runcert_reference.handles import ShieldedCalls, closed_handle
 from runcert_reference.kv.addresses import Address
 from runcert_reference.kv.failures import Stage, translated
 from runcert_reference.kv.operations import Question
@@ -90,7 +91,7 @@ class Connections:
             Closed: :meth:`close` was called.
         """
         if self._ended:
-            raise closed()
+            raise closed_handle()
 
     def ask(self, question: Question[_Answer]) -> _Answer:
         """Send a command and give the answer.
@@ -141,8 +142,7 @@ class _AsyncConnection(Protocol):
 class AsyncConnections:
     """The connections of one handle on an event loop; its tasks may share it.
 
-    Each question is asked in a task of its own that cancelling the caller does not reach.  A cancelled call therefore ends by
-    itself and takes its own reply from the connection, which no later call can then get.
+    A question is asked to its end even where its caller is cancelled (:class:`.ShieldedCalls`).
 
     Args:
         address: the server.
@@ -151,13 +151,11 @@ class AsyncConnections:
     def __init__(self, address: Address) -> None:
         self._pool = redis.asyncio.ConnectionPool(retry=AsyncRetry(NoBackoff(), 0), **_options(address))
         self._turns = asyncio.Semaphore(CONNECTIONS)
-        self._running: set[asyncio.Task[Any]] = set()
-        self._ended = False
+        self._calls = ShieldedCalls()
 
     async def close(self) -> None:
         """Refuse further questions, wait for those that are under way, and close every connection."""
-        self._ended = True
-        await self._to_the_end(self._disconnect())
+        await self._calls.end(self._pool.disconnect)
 
     def check_open(self) -> None:
         """Refuse a question on a closed handle.
@@ -165,8 +163,7 @@ class AsyncConnections:
         Raises:
             Closed: :meth:`close` was called.
         """
-        if self._ended:
-            raise closed()
+        self._calls.check_open()
 
     async def ask(self, question: Question[_Answer]) -> _Answer:
         """Send a command and give the answer.
@@ -175,7 +172,7 @@ class AsyncConnections:
             StoreError: what the server or the way there makes of it.
         """
         self.check_open()
-        return question.read(await self._to_the_end(self._reply(question)))
+        return question.read(await self._calls.run(self._reply(question)))
 
     async def _reply(self, question: Question[Any]) -> Any:
         try:
@@ -198,25 +195,6 @@ class AsyncConnections:
         finally:
             await self._pool.release(taken)
 
-    async def _to_the_end(self, call: Coroutine[Any, Any, _Answer]) -> _Answer:
-        """Wait for a call that goes on to its end even when this wait is cancelled."""
-        task = asyncio.get_running_loop().create_task(call)
-        self._running.add(task)
-        task.add_done_callback(self._forget)
-        await asyncio.wait({task})
-        return task.result()
-
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # nobody may be waiting for it any more, which is no reason for a warning
-
-    async def _disconnect(self) -> None:
-        others = self._running - {asyncio.current_task()}
-        if others:
-            await asyncio.wait(others)
-        await self._pool.disconnect()
-
 
 def _sent(question: Question[Any]) -> Stage:
     return Stage.WRITING if question.writes else Stage.READING
@@ -224,8 +202,3 @@ def _sent(question: Question[Any]) -> Stage:
 
 def _all_in_use(what: str) -> Contended:
     return Contended(f"{what}: every connection of this handle was in use for too long; try again")
-
-
-def closed() -> Closed:
-    """Give the error of a closed handle."""
-    return Closed("this handle was closed; open another one")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import URL, Connection
 
-from runcert_contract import Closed, Listing, Run, check_identifier, check_new_run, check_update
+from runcert_contract import Listing, Run, check_identifier, check_new_run, check_update
+from runcert_reference.handles import ShieldedCalls, closed_handle
 from runcert_reference.sql.deadlines import ends_within
 from runcert_reference.sql.dialects import CALL_SECONDS, Dialect
 from runcert_reference.sql.engines import async_engine, dialect_of, engine
@@ -110,7 +110,7 @@ class _Calls:
         """Count one call for the length of the body."""
         with self._changed:
             if self._ended:
-                raise _closed()
+                raise closed_handle()
             self._running += 1
         try:
             yield
@@ -129,8 +129,7 @@ class _Calls:
 class AsyncSqlRunStore:
     """The same store for callers on an event loop; open one with :meth:`open`.
 
-    Each call runs in a task of its own that cancelling the caller does not reach.  A cancelled call therefore ends by itself, gives
-    its connection back in order, and leaves nothing behind that a later call could take for its own answer.
+    A call goes on to its end even where its caller is cancelled (:class:`.ShieldedCalls`).
 
     Args:
         url: the database.
@@ -140,8 +139,7 @@ class AsyncSqlRunStore:
         self._dialect = dialect_of(url)
         self._claims = self._dialect.claims
         self._engine = async_engine(url)
-        self._running: set[asyncio.Task[Any]] = set()
-        self._ended = False
+        self._calls = ShieldedCalls()
 
     @classmethod
     async def open(cls, url: URL) -> Self:
@@ -160,25 +158,24 @@ class AsyncSqlRunStore:
 
     async def close(self) -> None:
         """Let calls that are under way end, refuse new ones, and close every connection."""
-        self._ended = True
-        await self._to_the_end(self._dispose())
+        await self._calls.end(self._engine.dispose)
 
     async def create(self, run: Run) -> Run:
         """Store a new run."""
-        self._check_open()
+        self._calls.check_open()
         check_new_run(run, self._claims)
         what = f"run {run.run_id!r}"
         return await self._call(what, lambda connection: insert_run(connection, run), record=run.run_id, writes=True)
 
     async def find(self, run_id: str) -> Run | None:
         """Give the run, or None."""
-        self._check_open()
+        self._calls.check_open()
         check_identifier(run_id, "run_id", self._claims)
         return await self._call(f"run {run_id!r}", lambda connection: find_run(connection, run_id), record=run_id)
 
     async def compare_and_set(self, expected: Run, updated: Run) -> bool:
         """Replace the run if its version is still the expected one."""
-        self._check_open()
+        self._calls.check_open()
         check_update(expected, updated, self._claims)
         what = f"run {expected.run_id!r}"
         return await self._call(
@@ -187,13 +184,9 @@ class AsyncSqlRunStore:
 
     async def find_resumable(self, tenant_id: str) -> Listing:
         """Give the tenant's runs that are not terminal."""
-        self._check_open()
+        self._calls.check_open()
         check_identifier(tenant_id, "tenant_id", self._claims)
         return await self._call(f"runs of tenant {tenant_id!r}", lambda connection: list_resumable(connection, tenant_id))
-
-    def _check_open(self) -> None:
-        if self._ended:
-            raise _closed()
 
     def _check(self, connection: Connection) -> None:
         self._dialect.check(connection)
@@ -214,27 +207,4 @@ class AsyncSqlRunStore:
                 finally:
                     await connection.close()
 
-        return await self._to_the_end(call())
-
-    async def _to_the_end(self, call: Coroutine[Any, Any, _Answer]) -> _Answer:
-        """Wait for a call that goes on to its end even when this wait is cancelled."""
-        task = asyncio.get_running_loop().create_task(call)
-        self._running.add(task)
-        task.add_done_callback(self._forget)
-        await asyncio.wait({task})
-        return task.result()
-
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # nobody may be waiting for it any more, which is no reason for a warning
-
-    async def _dispose(self) -> None:
-        others = self._running - {asyncio.current_task()}
-        if others:
-            await asyncio.wait(others)
-        await self._engine.dispose()
-
-
-def _closed() -> Closed:
-    return Closed("this handle was closed; open another one")
+        return await self._calls.run(call())
