@@ -204,9 +204,12 @@ class Case:
         depth: how long to try.
         seed: everything random in the check follows from it.
         isolated: True when the check gets a namespace of its own.
+        token: what tells the identifiers of this run from those of others where namespaces are shared; the workplace's by default.
     """
 
-    def __init__(self, workplace: Workplace, depth: Depth, seed: int, *, isolated: bool = False) -> None:
+    def __init__(
+        self, workplace: Workplace, depth: Depth, seed: int, *, isolated: bool = False, token: str | None = None
+    ) -> None:
         self.workplace = workplace
         self.depth = depth
         self.seed = seed
@@ -221,7 +224,7 @@ class Case:
         self._ids = 0
         self._token = f"{self.random.getrandbits(32):08x}"
         if self.claims.namespaces is Namespaces.SHARED:
-            self._token += workplace.token  # what an earlier run left is still there
+            self._token += workplace.token if token is None else token  # what an earlier run left is still there
 
     @property
     def adapter(self) -> Adapter:

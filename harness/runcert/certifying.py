@@ -13,6 +13,7 @@ from typing import Any
 from runcert.certificate import RunFacts, make_certificate, now
 from runcert.execution import CheckResult
 from runcert.grading import TargetReport, grade
+from runcert.masking import without_passwords
 from runcert.messages import Job, Settings
 from runcert.problems import UsageProblem
 from runcert.reports.badges import badge_json, badge_svg
@@ -29,7 +30,7 @@ from runcert.waivers import Waiver, stale_or_expired
 from runcert_contract import CATALOGUE
 from runcert_contract.catalogue import CONTRACT_PREFIXES
 
-__all__ = ["Order", "certify", "parse_servers", "write_results"]
+__all__ = ["Order", "certify", "check_names", "check_targets", "parse_servers", "write_results"]
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -102,7 +103,7 @@ def certify(order: Order, announce: Callable[[int], Progress]) -> tuple[list[Tar
     supervisor = Supervisor(settings)
     with supervisor.running():
         introductions = supervisor.introduce(order.targets)
-        _check_names(introductions)
+        check_names(introductions)
         chosen = [_narrowed(introduction, order) for introduction in introductions]
         jobs = _jobs(chosen, order.processes)
         supervisor.on_event = announce(sum(len(job.checks) for _, shard in jobs for job in shard))
@@ -112,10 +113,19 @@ def certify(order: Order, announce: Callable[[int], Progress]) -> tuple[list[Tar
     return reports, facts
 
 
+def check_targets(targets: Sequence[str]) -> None:
+    """Refuse a target that is named twice.
+
+    Raises:
+        UsageProblem: one is.
+    """
+    if len(set(targets)) != len(targets):
+        doubled = next(text for text in targets if targets.count(text) > 1)
+        raise UsageProblem(f"the target {without_passwords(doubled)!r} is named twice")
+
+
 def _check_order(order: Order) -> None:
-    if len(set(order.targets)) != len(order.targets):
-        doubled = next(text for text in order.targets if order.targets.count(text) > 1)
-        raise UsageProblem(f"the target {doubled!r} is named twice")
+    check_targets(order.targets)
     if order.contract is not None and order.contract not in CONTRACT_PREFIXES:
         raise UsageProblem(f"there is no contract {order.contract!r}; this revision knows {', '.join(CONTRACT_PREFIXES)}")
     known = {clause.id for clause in CATALOGUE.clauses}
@@ -128,7 +138,12 @@ def _check_order(order: Order) -> None:
             raise UsageProblem(f"there is no clause {name!r} in this catalogue ({near})")
 
 
-def _check_names(introductions: Sequence[Introduction]) -> None:
+def check_names(introductions: Sequence[Introduction]) -> None:
+    """Refuse two targets of one name, which could not be told apart.
+
+    Raises:
+        UsageProblem: a name is used twice.
+    """
     names = [introduction.name for introduction in introductions]
     for name in names:
         if names.count(name) > 1:

@@ -21,7 +21,7 @@ import pytest
 from runcert.cases import Workplace
 from runcert.checks import Check, checks_of
 from runcert.description import describe_adapter
-from runcert.execution import applicable, smoke
+from runcert.execution import answers_of, applicable, smoke
 from runcert.messages import HUNG, ROOT, Channel, Settings, connect
 from runcert.problems import AdapterProblem, KitProblem, UsageProblem, describe_error
 from runcert.pytest_items import PROPERTY, Certification, Planned
@@ -55,6 +55,8 @@ class Child:
             self._settings = Settings(**message["settings"])
             if message["kind"] == "introduce":
                 self._introduce(message["text"])
+            elif message["kind"] == "answer":
+                self._answer(message)
             else:
                 self._run(message["jobs"])
 
@@ -93,6 +95,23 @@ class Child:
             "checks": [[check.id, list(check.clauses)] for check in checks],
             "refused": refused,
         }
+
+    # -- answering
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        target = self._targets[message["spec"]]
+        self._during = f"{target.text}: the program of calls"
+        root = Path(self._settings.root) / f"answers-{os.getpid()}-{target.name}"
+        workplace = Workplace(target.spec, target.adapter, root, self._settings.servers, self._watchdog, self._settings.desk)
+        asked = {name: message[name] for name in ("seed", "length", "lists", "token")}
+        try:
+            found = answers_of(workplace, **asked)
+        except (UsageProblem, AdapterProblem) as problem:
+            self._channel.send("trouble", message=f"{target.text}: {problem}")
+            return
+        finally:
+            workplace.end()
+        self._channel.send("answers", answers=[answer.to_json() for answer in found])
 
     # -- running
 

@@ -358,6 +358,36 @@ def compare(certificates: tuple[Path, ...], form: str) -> int:
 
 
 @main.command()
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET TARGET...")
+@click.option("--length", type=click.IntRange(min=1), default=500, show_default=True, help="How many calls.")
+@click.option("--seed", type=click.IntRange(min=0), help="Decides the calls; printed in any case.")
+@click.option(
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="NAME=URL|wheel|system|containers",
+    help="Where a server is, or how the kit gets one.",
+)
+@_reporting
+def diff(targets: tuple[str, ...], length: int, seed: int | None, servers: tuple[str, ...]) -> int:
+    """Give every TARGET the same calls and show where their answers differ, also where the contract permits both.
+
+    0 when no answer breaks the contract, whether they differ or not; 1 when one does.
+    """
+    from runcert.certifying import check_names, check_targets, parse_servers
+    from runcert.differing import differences_text, find_differences
+    from runcert.messages import Settings
+    from runcert.supervisor import Supervisor
+
+    chosen = secrets.randbelow(2**32) if seed is None else seed
+    check_targets(targets)
+    with Supervisor(Settings(root="", seed=chosen, servers=parse_servers(servers))).running() as supervisor:
+        found = find_differences(supervisor, targets, chosen, length, check_names)
+    click.echo(differences_text(found))
+    return 1 if found.forbidden else 0
+
+
+@main.command()
 @click.option("--contract", help="Only this contract.")
 @click.option("--full", is_flag=True, help="Run every check on every faulty store, and say which clause is redundant.")
 @click.option("--seed", type=click.IntRange(min=0), help="Everything random follows from it; printed when not given.")

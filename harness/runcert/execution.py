@@ -14,13 +14,14 @@ from typing import Any
 from runcert.adapters import Adapter
 from runcert.cases import Case, Depth, Workplace
 from runcert.checks import Check, Inconclusive, Violation, suite_packages
+from runcert.differing import Answer
 from runcert.handles import Step
 from runcert.masking import without_passwords
 from runcert.problems import AdapterProblem, UsageProblem, describe_error
 from runcert.watchdog import Hang
 from runcert_contract import CATALOGUE, Claims, JsonValue, Stance, Verdict, encode
 
-__all__ = ["CheckResult", "applicable", "applies_to", "hang_result", "run_check", "seed_of", "smoke"]
+__all__ = ["CheckResult", "answers_of", "applicable", "applies_to", "hang_result", "run_check", "seed_of", "smoke"]
 
 _MOST_STEPS = 40
 
@@ -214,6 +215,28 @@ def hang_result(check: Check, workplace: Workplace, hang: Hang) -> CheckResult:
 
 
 # -- smoke: is the adapter wired right?  It judges no answer.
+
+
+def answers_of(workplace: Workplace, seed: int, length: int, *, lists: bool, token: str) -> list[Answer]:
+    """Give what a store answers to the suite's program of calls.
+
+    Args:
+        workplace: the store.
+        seed: decides the program.
+        length: how many calls.
+        lists: True to list, too.
+        token: part of every identifier where namespaces are shared; the same for all stores that are compared.
+    """
+    package = suite_packages(workplace.adapter.contract)[0]
+    case = Case(workplace, Depth.QUICK, seed, isolated=True, token=token)
+    try:
+        with _same_directory():
+            found = list(package.answers(case, length, lists=lists))
+            case.end()
+    except BaseException:
+        case.abandon()
+        raise
+    return found
 
 
 def smoke(workplace: Workplace) -> str | None:

@@ -25,6 +25,7 @@ from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
+from runcert.differing import Answer
 from runcert.execution import CheckResult
 from runcert.leftovers import dispose_of_leftovers
 from runcert.masking import without_passwords
@@ -186,6 +187,36 @@ class Supervisor:
         raise UsageProblem(
             f"{without_passwords(text)}: the process ended with status {status} while the target was loaded and tried; "
             f"a store must not leave the interpreter{_tail(process)}"
+        )
+
+    # -- answering
+
+    def answers(self, introduction: Introduction, *, seed: int, length: int, lists: bool, token: str) -> list[Answer]:
+        """Give what a store that was introduced answers to its suite's program of calls.
+
+        Args:
+            introduction: the store.
+            seed: decides the program.
+            length: how many calls.
+            lists: True to list, too.
+            token: part of every identifier where namespaces are shared.
+
+        Raises:
+            UsageProblem: the store hung, ended the process, or its adapter failed.
+        """
+        process = self._idle[introduction.asked]
+        order = {"spec": introduction.spec, "seed": seed, "length": length, "lists": lists, "token": token}
+        self._send(process, "answer", **order)
+        while (message := self._next(process, SILENCE_SECONDS)) is not None:
+            if message["kind"] == "answers":
+                return [Answer(**answer) for answer in message["answers"]]
+            if message["kind"] == "trouble":
+                raise UsageProblem(without_passwords(message["message"]))
+            if message["kind"] == "silence":
+                self._kill(process)
+        status = process.popen.wait()
+        raise UsageProblem(
+            f"{introduction.name}: the process ended with status {status} in the middle of the calls{_tail(process)}"
         )
 
     # -- running

@@ -7,7 +7,10 @@ strategies), :mod:`.judging` (the model as a judge), :mod:`.state_machine` (the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from runcert.cases import Case
+from runcert.differing import Answer
 from runcert.problems import AdapterProblem
 from runcert.wording import operation_in_words, outcome_in_words
 from runcert_contract import (
@@ -21,11 +24,13 @@ from runcert_contract import (
     Raised,
     Returned,
     Run,
+    RunStoreModel,
     StoreError,
 )
+from runcert_suites.run_store.programs import comparable, program
 from runcert_suites.run_store.records import a_run, updated
 
-__all__ = ["refused", "smoke"]
+__all__ = ["answers", "refused", "smoke"]
 
 
 def smoke(case: Case) -> None:
@@ -55,6 +60,27 @@ def smoke(case: Case) -> None:
             raise AdapterProblem(
                 f"{operation.method} returns an awaitable; write the adapter as `async def` and claim AsyncRunStore"
             )
+
+
+def answers(case: Case, length: int, *, lists: bool) -> Iterator[Answer]:
+    """Give what this store answers to the one program of calls that every store is given with the same seed.
+
+    Args:
+        case: the store; its seed decides the program.
+        length: how many calls.
+        lists: True to list runs, too.
+    """
+    handle = case.open()
+    model = RunStoreModel(case.claims)
+    states = model.initial
+    for operation in program(case, length, lists=lists):
+        outcome = handle.call(operation)
+        following = frozenset(after for state in states for after in model.step(state, operation, outcome))
+        permitted = bool(following) if states else None  # after what is not permitted nobody knows what is stored
+        states = following
+        yield Answer(
+            operation_in_words(operation), comparable(outcome, case.claims.numbers), outcome_in_words(outcome), permitted
+        )
 
 
 def refused(case: Case) -> str | None:
