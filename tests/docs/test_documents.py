@@ -64,10 +64,15 @@ def test_commands_that_are_not_run_are_those_that_run_the_tests(page: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("page", "language"), [("docs/tutorial/certify-your-first-store.md", "python"), ("docs/how-to/waive-a-failure.md", "toml")]
+    ("page", "language", "directory"),
+    [
+        ("docs/tutorial/certify-your-first-store.md", "python", "docs/tutorial/files"),
+        ("docs/tutorial/stores-over-packages.md", "python", "examples"),
+        ("docs/how-to/waive-a-failure.md", "toml", "docs/how-to/files"),
+    ],
 )
-def test_files_are_shown_as_they_are(page: str, language: str) -> None:
-    files = [file.read_text(encoding="utf-8") for file in (ROOT / page).parent.joinpath("files").iterdir() if file.is_file()]
+def test_files_are_shown_as_they_are(page: str, language: str, directory: str) -> None:
+    files = [file.read_text(encoding="utf-8") for file in (ROOT / directory).iterdir() if file.is_file()]
     blocks = _blocks(Path(page), language)
 
     assert blocks
