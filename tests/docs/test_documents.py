@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -76,7 +77,8 @@ def test_files_are_shown_as_they_are(page: str, language: str, directory: str) -
     blocks = _blocks(Path(page), language)
 
     assert blocks
-    assert [] == [block for block in blocks if not any(block in file for file in files)]
+    shown = [(block, indent(block, "    ")) for block in blocks]  # a method is shown without the indentation of its class
+    assert [] == [forms[0] for forms in shown if not any(form in file for form in forms for file in files)]
 
 
 def test_the_page_of_clauses_is_generated() -> None:
