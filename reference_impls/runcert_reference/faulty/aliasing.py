@@ -22,14 +22,27 @@ class _KeepsObjects(MemoryRunStore):
         run = self._objects.get(run_id)
         return run if run is not None and run.version == self._space.entries[run_id].version else None
 
+    def _live(self, run_id: str, found: Run | None) -> Run | None:
+        """Give the store's own object in place of what was found; the first time, what was found becomes it."""
+        if found is None:
+            return None
+        run = self._remembered(run_id)
+        if run is None:
+            self._objects[run_id] = found
+            return found
+        deviates()
+        return run
 
-@faulty_memory("RUN-ALIAS-1", source="C1 langchain-ai/langgraph#8835: what is passed in")
-class ThePassedRunIsKept(_KeepsObjects):
-    """The store keeps the very run that it was given, and copies only what it hands out."""
+
+class _KeepsWhatIsPassed(_KeepsObjects):
+    """Keeps what it is given, or a part of it, and copies what it hands out."""
+
+    def _kept(self, run: Run) -> Run:
+        return run
 
     def _put(self, run: Run) -> None:
         super()._put(run)
-        self._objects[run.run_id] = run
+        self._objects[run.run_id] = self._kept(run)
 
     def _read(self, run_id: str) -> Run:
         run = self._remembered(run_id)
@@ -37,22 +50,19 @@ class ThePassedRunIsKept(_KeepsObjects):
             return super()._read(run_id)
         deviates()
         return deepcopy(run)
+
+
+@faulty_memory("RUN-ALIAS-1", source="C1 langchain-ai/langgraph#8835: what is passed in")
+class ThePassedRunIsKept(_KeepsWhatIsPassed):
+    """The store keeps the very run that it was given, and copies only what it hands out."""
 
 
 @faulty_memory("RUN-ALIAS-1", source="C3 twin: only the top of each object is copied on the way in")
-class ThePassedRunIsCopiedAtTheTop(_KeepsObjects):
+class ThePassedRunIsCopiedAtTheTop(_KeepsWhatIsPassed):
     """The store copies the objects of the run that it is given, and not what is inside them."""
 
-    def _put(self, run: Run) -> None:
-        super()._put(run)
-        self._objects[run.run_id] = _shallow(run)
-
-    def _read(self, run_id: str) -> Run:
-        run = self._remembered(run_id)
-        if run is None:
-            return super()._read(run_id)
-        deviates()
-        return deepcopy(run)
+    def _kept(self, run: Run) -> Run:
+        return _shallow(run)
 
 
 @faulty_memory("RUN-ALIAS-2", source="C1 langchain-ai/langgraph#8835")
@@ -60,15 +70,7 @@ class FindHandsOutTheLiveRun(_KeepsObjects):
     """What find returns is the store's own object."""
 
     def find(self, run_id: str) -> Run | None:
-        found = super().find(run_id)
-        if found is None:
-            return None
-        run = self._remembered(run_id)
-        if run is None:
-            run = self._objects[run_id] = found
-        else:
-            deviates()
-        return run
+        return self._live(run_id, super().find(run_id))
 
 
 @faulty_memory("RUN-ALIAS-2", source="C1 twin: what create returns")
@@ -88,20 +90,17 @@ class CreateHandsOutTheLiveRun(_KeepsObjects):
         return deepcopy(run)
 
 
-@faulty_memory("RUN-ALIAS-2", source="C3 walt-id/waltid-identity#2236: shallow copies")
-class FindHandsOutShallowCopies(_KeepsObjects):
-    """What find returns is a copy at the top, whose inner parts are the store's own."""
+class _FindsShallowCopies(_KeepsObjects):
+    """Finds copies at the top, whose inner parts are the store's own."""
 
     def find(self, run_id: str) -> Run | None:
-        found = super().find(run_id)
-        if found is None:
-            return None
-        run = self._remembered(run_id)
-        if run is None:
-            run = self._objects[run_id] = found
-        else:
-            deviates()
-        return _shallow(run)
+        live = self._live(run_id, super().find(run_id))
+        return None if live is None else _shallow(live)
+
+
+@faulty_memory("RUN-ALIAS-2", source="C3 walt-id/waltid-identity#2236: shallow copies")
+class FindHandsOutShallowCopies(_FindsShallowCopies):
+    """What find returns is a copy at the top, whose inner parts are the store's own."""
 
 
 @faulty_memory("RUN-ALIAS-2", source="C1 twin: the listing itself")
@@ -152,19 +151,8 @@ class ReadersShareInnerObjects(_KeepsObjects):
 
 
 @faulty_memory("RUN-ALIAS-4", source="C3 walt-id/waltid-identity#2236")
-class RefusedUpdatesLeaveNestedEdits(_KeepsObjects):
+class RefusedUpdatesLeaveNestedEdits(_FindsShallowCopies):
     """find hands out shallow copies, so that edits of nested parts stay when the update with them is refused."""
-
-    def find(self, run_id: str) -> Run | None:
-        found = super().find(run_id)
-        if found is None:
-            return None
-        run = self._remembered(run_id)
-        if run is None:
-            run = self._objects[run_id] = found
-        else:
-            deviates()
-        return _shallow(run)
 
 
 @faulty_memory("RUN-ALIAS-4", source="C3 twin: parts are written before the check")

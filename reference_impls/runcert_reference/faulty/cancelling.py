@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from runcert.faulty import deviates
 from runcert_contract import Run, StoreUnavailable
@@ -21,9 +21,11 @@ _IMPATIENT = replace(CLAIMS.limits, maximum_wait=timedelta(seconds=0.3))
 class SuspendingMemoryRunStore(AsyncMemoryRunStore):
     """The reference store as a driver would have it: each call waits for a connection and then for an answer."""
 
+    connections: ClassVar[int] = 3
+
     def __init__(self, space: MemorySpace) -> None:
         super().__init__(space)
-        self._connections = asyncio.Semaphore(3)
+        self._connections = asyncio.Semaphore(self.connections)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[None]:
@@ -61,50 +63,37 @@ def _answer(reply: asyncio.Future[None]) -> None:
         reply.set_result(None)
 
 
-@_faulty("the clause: a lock stays held")
-class LockStaysHeld(SuspendingMemoryRunStore):
-    """Each call takes the lock of the handle and gives it back only when it was not cancelled."""
-
-    def __init__(self, space: MemorySpace) -> None:
-        super().__init__(space)
-        self._lock = asyncio.Lock()
-
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[None]:
-        await self._lock.acquire()
-        try:
-            await asyncio.sleep(0)
-            yield
-        except asyncio.CancelledError:
-            deviates()
-            raise
-        except BaseException:
-            self._lock.release()
-            raise
-        self._lock.release()
-
-
-@_faulty("the clause: a pool slot stays taken")
-class PoolSlotLeaks(SuspendingMemoryRunStore):
-    """A cancelled call never gives its connection back, and the pool has ten."""
-
-    def __init__(self, space: MemorySpace) -> None:
-        super().__init__(space)
-        self._connections = asyncio.Semaphore(10)
+class _NeverGivenBack(SuspendingMemoryRunStore):
+    """What a call takes, it gives back only when it is not cancelled."""
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[None]:
         await self._connections.acquire()
+        kept = False
         try:
             await asyncio.sleep(0)
             yield
         except asyncio.CancelledError:
+            kept = True
             deviates()
             raise
-        except BaseException:
-            self._connections.release()
-            raise
-        self._connections.release()
+        finally:
+            if not kept:
+                self._connections.release()
+
+
+@_faulty("the clause: a lock stays held")
+class LockStaysHeld(_NeverGivenBack):
+    """Each call takes the lock of the handle and gives it back only when it was not cancelled."""
+
+    connections = 1
+
+
+@_faulty("the clause: a pool slot stays taken")
+class PoolSlotLeaks(_NeverGivenBack):
+    """A cancelled call never gives its connection back, and the pool has ten."""
+
+    connections = 10
 
 
 @_faulty("the clause: a later call gets the reply")
@@ -132,20 +121,18 @@ class SlotOfAnAnsweredCallLeaks(SuspendingMemoryRunStore):
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[None]:
         await self._connections.acquire()
-        reply = _waits(0.001)
+        reply, kept = _waits(0.001), False
         try:
             await reply
             yield
         except asyncio.CancelledError:
-            if reply.cancelled():
-                self._connections.release()
-            else:
+            if not reply.cancelled():
+                kept = True
                 deviates()
             raise
-        except BaseException:
-            self._connections.release()
-            raise
-        self._connections.release()
+        finally:
+            if not kept:
+                self._connections.release()
 
 
 @_faulty("L4 twin: poisoned by a cancellation")

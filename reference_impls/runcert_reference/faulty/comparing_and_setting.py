@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -28,43 +29,73 @@ class _Updating(MemoryRunStore):
         return True
 
 
+class _AcceptsMore(_Updating):
+    """Accepts updates whose expected version is not the stored one."""
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        check_update(expected, updated, CLAIMS)
+        stored = self._stored(expected.run_id)
+        if stored is not None and not stored.status.terminal and self._is_near_enough(stored.version, expected.version):
+            return self._force(updated)
+        return super().compare_and_set(expected, updated)
+
+    @abstractmethod
+    def _is_near_enough(self, stored: int, expected: int) -> bool:
+        """Say whether an update is accepted although these versions differ; False where they do not."""
+
+
+class _ComparesMore(_Updating):
+    """Refuses updates by something beside the version."""
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        check_update(expected, updated, CLAIMS)
+        stored = self._stored(expected.run_id)
+        if stored is not None and self._is_in_the_way(stored, expected, updated):
+            deviates()
+            return False
+        return super().compare_and_set(expected, updated)
+
+    @abstractmethod
+    def _is_in_the_way(self, stored: Run, expected: Run, updated: Run) -> bool:
+        """Say whether what is stored keeps an update from being written."""
+
+
+class _NotesWrites(MemoryRunStoreInLab):
+    """Notes when each run was written, by the clock of the lab."""
+
+    _written: ClassVar[dict[tuple[str, str], datetime]] = {}
+
+    def create(self, run: Run) -> Run:
+        created = super().create(run)
+        self._written[self._lab.namespace, run.run_id] = self._lab.clock.now()
+        return created
+
+
 # -- RUN-CAS-1: the answer
 
 
 @faulty_memory("RUN-CAS-1", source="O4 n8n-io/n8n#11638")
-class UpdateIgnoresTheVersion(_Updating):
+class UpdateIgnoresTheVersion(_AcceptsMore):
     """compare_and_set replaces the run whatever version is expected."""
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        check_update(expected, updated, CLAIMS)
-        stored = self._stored(expected.run_id)
-        if stored is not None and not stored.status.terminal and stored.version != expected.version:
-            return self._force(updated)
-        return super().compare_and_set(expected, updated)
+    def _is_near_enough(self, stored: int, expected: int) -> bool:
+        return stored != expected
 
 
 @faulty_memory("RUN-CAS-1", source="the clause: only older expectations are refused")
-class UpdateAcceptsFutureVersions(_Updating):
+class UpdateAcceptsFutureVersions(_AcceptsMore):
     """compare_and_set refuses an older version only, so that one from the future is accepted."""
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        check_update(expected, updated, CLAIMS)
-        stored = self._stored(expected.run_id)
-        if stored is not None and not stored.status.terminal and stored.version < expected.version:
-            return self._force(updated)
-        return super().compare_and_set(expected, updated)
+    def _is_near_enough(self, stored: int, expected: int) -> bool:
+        return stored < expected
 
 
 @faulty_memory("RUN-CAS-1", source="the clause: versions that wrap around")
-class VersionIsComparedInSixteenBits(_Updating):
+class VersionIsComparedInSixteenBits(_AcceptsMore):
     """compare_and_set compares the lower sixteen bits of the version only."""
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        check_update(expected, updated, CLAIMS)
-        stored = self._stored(expected.run_id)
-        if stored is not None and stored.version != expected.version and (stored.version - expected.version) % 2**16 == 0:
-            return self._force(updated)
-        return super().compare_and_set(expected, updated)
+    def _is_near_enough(self, stored: int, expected: int) -> bool:
+        return stored != expected and (stored - expected) % 2**16 == 0
 
 
 @faulty_memory("RUN-CAS-1", source="the clause: a row count in place of a boolean")
@@ -249,19 +280,11 @@ class MissedRunTakesTheId(MemoryRunStore):
 
 
 @faulty_memory("RUN-CAS-5", source="B1 stacksjs/stacks#2639")
-class UnchangedRowsAreConflicts(_Updating):
+class UnchangedRowsAreConflicts(_ComparesMore):
     """compare_and_set counts changed columns, so that an update equal to what is stored is a conflict."""
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        check_update(expected, updated, CLAIMS)
-        if self._is_the_same(updated):
-            deviates()
-            return False
-        return super().compare_and_set(expected, updated)
-
-    def _is_the_same(self, updated: Run) -> bool:
-        stored = self._stored(updated.run_id)
-        return stored is not None and canonical(replace(stored, version=updated.version)) == canonical(updated)
+    def _is_in_the_way(self, stored: Run, expected: Run, updated: Run) -> bool:  # noqa: ARG002  # as the others have it
+        return _changes_nothing(stored, updated)
 
 
 @faulty_memory("RUN-CAS-5", source="B1 twin: success without a new version")
@@ -271,7 +294,7 @@ class UnchangedRowsKeepTheirVersion(_Updating):
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         check_update(expected, updated, CLAIMS)
         stored = self._stored(updated.run_id)
-        if stored is not None and canonical(replace(stored, version=updated.version)) == canonical(updated):
+        if stored is not None and _changes_nothing(stored, updated):
             deviates()
             return stored.version == expected.version
         return super().compare_and_set(expected, updated)
@@ -357,28 +380,16 @@ class LaterUpdatedAtWins(_Updating):
 
 
 @faulty_memory("RUN-CAS-9", source="the clause: updated_at has to grow")
-class UpdatedAtHasToGrow(_Updating):
+class UpdatedAtHasToGrow(_ComparesMore):
     """compare_and_set takes an update whose updated_at is not later than the stored one for a conflict."""
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        check_update(expected, updated, CLAIMS)
-        stored = self._stored(expected.run_id)
-        if stored is not None and updated.updated_at <= stored.updated_at:
-            deviates()
-            return False
-        return super().compare_and_set(expected, updated)
+    def _is_in_the_way(self, stored: Run, expected: Run, updated: Run) -> bool:  # noqa: ARG002  # as the others have it
+        return updated.updated_at <= stored.updated_at
 
 
 @faulty_memory("RUN-CAS-9", source="the clause: clocks that are turned back")
-class WritesNeedLaterClocks(MemoryRunStoreInLab):
+class WritesNeedLaterClocks(_NotesWrites):
     """compare_and_set refuses to write while its clock shows less than at the last write of the run."""
-
-    _written: ClassVar[dict[tuple[str, str], datetime]] = {}
-
-    def create(self, run: Run) -> Run:
-        created = super().create(run)
-        self._written[self._lab.namespace, run.run_id] = self._lab.clock.now()
-        return created
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         check_update(expected, updated, CLAIMS)
@@ -391,15 +402,8 @@ class WritesNeedLaterClocks(MemoryRunStoreInLab):
 
 
 @faulty_memory("RUN-CAS-9", source="the clause: a conflict that grows old")
-class ConflictsExpire(MemoryRunStoreInLab):
+class ConflictsExpire(_NotesWrites):
     """compare_and_set accepts a stale update when the stored run was written more than half an hour ago."""
-
-    _written: ClassVar[dict[tuple[str, str], datetime]] = {}
-
-    def create(self, run: Run) -> Run:
-        created = super().create(run)
-        self._written[self._lab.namespace, run.run_id] = self._lab.clock.now()
-        return created
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         key = (self._lab.namespace, expected.run_id)
@@ -417,29 +421,19 @@ class ConflictsExpire(MemoryRunStoreInLab):
 
 
 @faulty_memory("RUN-CAS-10", source="the clause: the whole record is compared")
-class TheWholeRecordIsCompared(_Updating):
+class TheWholeRecordIsCompared(_ComparesMore):
     """compare_and_set compares every field of the expected run with the stored one."""
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        check_update(expected, updated, CLAIMS)
-        stored = self._stored(expected.run_id)
-        if stored is not None and stored.version == expected.version and canonical(stored) != canonical(expected):
-            deviates()
-            return False
-        return super().compare_and_set(expected, updated)
+    def _is_in_the_way(self, stored: Run, expected: Run, updated: Run) -> bool:  # noqa: ARG002  # as the others have it
+        return stored.version == expected.version and canonical(stored) != canonical(expected)
 
 
 @faulty_memory("RUN-CAS-10", source="the clause: only the owner may write")
-class OwnerIsCompared(_Updating):
+class OwnerIsCompared(_ComparesMore):
     """compare_and_set compares the expected owner as well as the version."""
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        check_update(expected, updated, CLAIMS)
-        stored = self._stored(expected.run_id)
-        if stored is not None and stored.version == expected.version and stored.owner != expected.owner:
-            deviates()
-            return False
-        return super().compare_and_set(expected, updated)
+    def _is_in_the_way(self, stored: Run, expected: Run, updated: Run) -> bool:  # noqa: ARG002  # as the others have it
+        return stored.version == expected.version and stored.owner != expected.owner
 
 
 @faulty_memory("RUN-CAS-10", source="the clause: a digest in place of the version")
@@ -468,3 +462,7 @@ class VersionsEndAtOneHundredAndTwentySeven(MemoryRunStore):
             deviates()
             return False
         return super().compare_and_set(expected, updated)
+
+
+def _changes_nothing(stored: Run, updated: Run) -> bool:
+    return canonical(replace(stored, version=updated.version)) == canonical(updated)

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import threading
 import time
+from abc import abstractmethod
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -45,16 +46,23 @@ def _round_trip() -> None:
 # -- create
 
 
-@faulty_memory("RUN-CREATE-3", source="A4 spring-projects/spring-batch#2711")
-class CreateLooksThenInserts(MemoryRunStore):
-    """create looks whether the id is free, and inserts a moment later without looking again."""
+class _LooksFirst(MemoryRunStore):
+    """Looks whether an id is free, and writes a moment later."""
 
-    def create(self, run: Run) -> Run:
+    def _look(self, run: Run) -> None:
         self._check_open()
         check_new_run(run, CLAIMS)
         if run.run_id in self._space.entries:
             raise AlreadyExists(f"run {run.run_id!r} exists; find it, or take another id")
         _let_others_in()
+
+
+@faulty_memory("RUN-CREATE-3", source="A4 spring-projects/spring-batch#2711")
+class CreateLooksThenInserts(_LooksFirst):
+    """create looks whether the id is free, and inserts a moment later without looking again."""
+
+    def create(self, run: Run) -> Run:
+        self._look(run)
         if run.run_id in self._space.entries:
             deviates()
         self._put(run)
@@ -62,15 +70,11 @@ class CreateLooksThenInserts(MemoryRunStore):
 
 
 @faulty_memory("RUN-CREATE-3", source="A4 twin: the loser is refused, and its run is what is stored")
-class TheLosersRunIsStored(MemoryRunStore):
+class TheLosersRunIsStored(_LooksFirst):
     """A create that loses the race is refused, but has replaced the winner's run already."""
 
     def create(self, run: Run) -> Run:
-        self._check_open()
-        check_new_run(run, CLAIMS)
-        if run.run_id in self._space.entries:
-            raise AlreadyExists(f"run {run.run_id!r} exists; find it, or take another id")
-        _let_others_in()
+        self._look(run)
         with self._space.lock:
             taken = run.run_id in self._space.entries
             self._put(run)
@@ -158,6 +162,24 @@ EachProcessHasItsOwn = replace(
 # -- compare_and_set
 
 
+class _DoesNotWait(MemoryRunStore):
+    """Has an answer of its own for an update while somebody else holds the lock."""
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        if not self._space.lock.acquire(blocking=False):
+            deviates()
+            return self._when_busy(expected)
+        try:
+            _let_others_in()
+            return super().compare_and_set(expected, updated)
+        finally:
+            self._space.lock.release()
+
+    @abstractmethod
+    def _when_busy(self, expected: Run) -> bool:
+        """Answer in place of waiting."""
+
+
 @faulty_memory("RUN-CAS-6", source="A4 twin: an update that was checked before it is written")
 class UpdateComparesThenWrites(MemoryRunStore):
     """compare_and_set compares the version, and writes a moment later without comparing again."""
@@ -192,18 +214,11 @@ class AsyncUpdateComparesThenWrites(AsyncMemoryRunStore):
 
 
 @faulty_memory("RUN-CAS-6", source="A5 twin: an update")
-class UpdateSucceedsWhileAnotherIsBusy(MemoryRunStore):
+class UpdateSucceedsWhileAnotherIsBusy(_DoesNotWait):
     """compare_and_set gives True whenever somebody else holds the lock."""
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        if not self._space.lock.acquire(blocking=False):
-            deviates()
-            return True
-        try:
-            _let_others_in()
-            return super().compare_and_set(expected, updated)
-        finally:
-            self._space.lock.release()
+    def _when_busy(self, expected: Run) -> bool:  # noqa: ARG002  # as the others have it
+        return True
 
 
 @faulty_memory("RUN-CAS-1", source="B7 twin: an obstacle reported as a refusal, seen only under contention")
@@ -249,18 +264,11 @@ class NobodyWins(MemoryRunStore):
 
 
 @faulty_memory("RUN-CONTENTION-1", source="L3 propeller-heads/tycho#1424")
-class RawErrorUnderContention(MemoryRunStore):
+class RawErrorUnderContention(_DoesNotWait):
     """A busy database shows as the driver's own error."""
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        if not self._space.lock.acquire(blocking=False):
-            deviates()
-            raise sqlite3.OperationalError("database is locked")
-        try:
-            _let_others_in()
-            return super().compare_and_set(expected, updated)
-        finally:
-            self._space.lock.release()
+    def _when_busy(self, expected: Run) -> bool:  # noqa: ARG002  # as the others have it
+        raise sqlite3.OperationalError("database is locked")
 
 
 @faulty_memory("RUN-CAS-1", source="the clause: any other obstacle raises")
@@ -285,18 +293,11 @@ class UpdatesAreRefusedDuringListings(MemoryRunStore):
 
 
 @faulty_memory("RUN-CONTENTION-1", source="L3 twin: mapped to Conflict")
-class ContentionIsReportedAsConflict(MemoryRunStore):
+class ContentionIsReportedAsConflict(_DoesNotWait):
     """A busy database shows as Conflict, as if the caller had expected another version."""
 
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        if not self._space.lock.acquire(blocking=False):
-            deviates()
-            raise Conflict(f"run {expected.run_id!r} has another version; find it again")
-        try:
-            _let_others_in()
-            return super().compare_and_set(expected, updated)
-        finally:
-            self._space.lock.release()
+    def _when_busy(self, expected: Run) -> bool:
+        raise Conflict(f"run {expected.run_id!r} has another version; find it again")
 
 
 @faulty_memory("RUN-CONTENTION-1", source="L3 twin: reads fail as well")
