@@ -23,6 +23,14 @@ _Parameters = ParamSpec("_Parameters")
 
 DEPTHS = click.Choice(["quick", "standard", "exhaustive"])
 
+_servers_option = click.option(
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="NAME=URL|wheel|system|containers",
+    help="Where a server is, or how the kit gets one.",
+)
+
 
 def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, None]:
     """Turn what a command returns or raises into an exit code and at most one message."""
@@ -98,13 +106,7 @@ def _run_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("-n", "processes", type=click.IntRange(min=1), help="Processes at once; by default one per processor."),
         click.option("--contract", help="Only this contract."),
         click.option("--waivers", type=click.Path(dir_okay=False, path_type=Path), help="TOML file of accepted failures."),
-        click.option(
-            "--server",
-            "servers",
-            multiple=True,
-            metavar="NAME=URL|wheel|system|containers",
-            help="Where a server is, or how the kit gets one.",
-        ),
+        _servers_option,
         click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True),
     ]
     for option in reversed(options):
@@ -256,13 +258,7 @@ def list_servers(told: tuple[str, ...], form: str) -> int:
 
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--server",
-    "servers",
-    multiple=True,
-    metavar="NAME=URL|wheel|system|containers",
-    help="Where a server is, or how the kit gets one.",
-)
+@_servers_option
 @_reporting
 def replay(file: Path, servers: tuple[str, ...]) -> int:
     """Run the check of a failure's FILE again, on the same target with the same seed: 1 it failed again, 3 it did not."""
@@ -312,13 +308,7 @@ def verify(certificate: Path) -> int:
 @main.command()
 @click.argument("certificate", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write the new certificate here.")
-@click.option(
-    "--server",
-    "servers",
-    multiple=True,
-    metavar="NAME=URL|wheel|system|containers",
-    help="Where a server is, or how the kit gets one.",
-)
+@_servers_option
 @_reporting
 def rerun(certificate: Path, out: Path | None, servers: tuple[str, ...]) -> int:
     """Repeat the run of a CERTIFICATE: same target, depth and seed."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, RunStore, adapter
 from runcert_reference import memory_hooks
+from runcert_reference.claimed_options import claimed_options
 from runcert_reference.memory import CLAIMS, AsyncMemoryRunStore, MemoryRunStore, forget, space_of
 from runcert_reference.noop import NoopRunStore
 
@@ -37,19 +38,16 @@ def memory_async_form() -> Adapter:
     return memory_async
 
 
-@adapter(
-    EnumeratesRuns,
-    scope=CLAIMS.scope,
-    handles=CLAIMS.handles,
-    durability=CLAIMS.durability,
-    capabilities=CLAIMS.capabilities,
-    limits=CLAIMS.limits,
-    damage=damage_memory,
-    inventory=count_memory,
-    purge=purge_memory,
-    dispose=forget_memory,
-    parity_with=memory_async_form,
-)
+_OPTIONS = {
+    **claimed_options(CLAIMS),
+    "damage": damage_memory,
+    "inventory": count_memory,
+    "purge": purge_memory,
+    "dispose": forget_memory,
+}
+
+
+@adapter(EnumeratesRuns, **_OPTIONS, parity_with=memory_async_form)
 def memory(lab: Lab) -> Iterator[EnumeratesRuns]:
     """Open the reference store in memory."""
     store = MemoryRunStore(space_of(lab.namespace))
@@ -57,19 +55,7 @@ def memory(lab: Lab) -> Iterator[EnumeratesRuns]:
     store.close()
 
 
-@adapter(
-    AsyncEnumeratesRuns,
-    scope=CLAIMS.scope,
-    handles=Handles.PER_TASK,
-    durability=CLAIMS.durability,
-    capabilities=CLAIMS.capabilities,
-    limits=CLAIMS.limits,
-    damage=damage_memory,
-    inventory=count_memory,
-    purge=purge_memory,
-    dispose=forget_memory,
-    parity_with=lambda: memory,
-)
+@adapter(AsyncEnumeratesRuns, **{**_OPTIONS, "handles": Handles.PER_TASK}, parity_with=lambda: memory)
 async def memory_async(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
     """Open the reference store in memory for an event loop."""
     store = AsyncMemoryRunStore(space_of(lab.namespace))

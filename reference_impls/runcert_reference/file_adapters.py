@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from runcert import Adapter, EnumeratesRuns, Lab, UsageProblem, adapter
+from runcert_reference.claimed_options import claimed_options
 from runcert_reference.file_names import identifier_of, is_temporary, name_of
 from runcert_reference.files import CLAIMS, FileRunStore, retire_run
 
@@ -48,12 +49,7 @@ def options(directory_of: Callable[[Lab], Path]) -> dict[str, Any]:
         directory_of: gives the directory of a namespace.
     """
     return {
-        "scope": CLAIMS.scope,
-        "handles": CLAIMS.handles,
-        "durability": CLAIMS.durability,
-        "capabilities": CLAIMS.capabilities,
-        "limits": CLAIMS.limits,
-        "topology": CLAIMS.topology,
+        **claimed_options(CLAIMS),
         "damage": lambda lab, _, key, how: damage_file(directory_of(lab), key, how),
         "inventory": lambda lab: count_files(directory_of(lab)),
         "purge": lambda lab, _, key: retire_run(directory_of(lab), key),

@@ -17,6 +17,7 @@ from redis.retry import Retry
 
 from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Lab, UsageProblem, adapter
 from runcert_contract import StoreError
+from runcert_reference.claimed_options import claimed_options
 from runcert_reference.kv.addresses import Address
 from runcert_reference.kv.connections import CONNECT_WAIT, REPLY_WAIT, Connections
 from runcert_reference.kv.failures import Stage, translated
@@ -152,12 +153,7 @@ def options(address_of: Callable[[Lab], Address]) -> dict[str, Any]:
         address_of: gives the server of a lab.
     """
     return {
-        "scope": CLAIMS.scope,
-        "handles": CLAIMS.handles,
-        "durability": CLAIMS.durability,
-        "capabilities": CLAIMS.capabilities,
-        "limits": CLAIMS.limits,
-        "topology": CLAIMS.topology,
+        **claimed_options(CLAIMS),
         "prepare": lambda lab: make_namespace(address_of(lab), lab),
         "dispose": lambda lab: remove_namespace(address_of(lab), lab),
         "damage": lambda lab, _, key, how: damage_run(address_of(lab), lab.namespace, key, how),

@@ -21,6 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, UsageProblem, adapter
 from runcert_contract import Claims, StoreError
+from runcert_reference.claimed_options import claimed_options
 from runcert_reference.sql.deadlines import ends_within
 from runcert_reference.sql.engines import dialect_of, engine
 from runcert_reference.sql.failures import translated
@@ -173,12 +174,7 @@ def options(url_of: UrlOf, claims: Claims) -> dict[str, Any]:
         return on_connection(namespace_url(url_of(lab), lab), action)
 
     return {
-        "scope": claims.scope,
-        "handles": claims.handles,
-        "durability": claims.durability,
-        "capabilities": claims.capabilities,
-        "limits": claims.limits,
-        "topology": claims.topology,
+        **claimed_options(claims),
         "prepare": partial(make_namespace, url_of),
         "dispose": partial(remove_namespace, url_of),
         "damage": lambda lab, _, key, how: inside(lab, lambda connection: damage_run(connection, key, how)),

@@ -12,6 +12,7 @@ from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, UsageProblem, adapter
+from runcert_reference.claimed_options import claimed_options
 from runcert_reference.file_adapters import make_namespace, remove_namespace
 from runcert_reference.sql.engines import engine, sqlite_url
 from runcert_reference.sql.operations import count_runs, damage_run, retire_run
@@ -62,20 +63,16 @@ def sqlite_async_form() -> Adapter:
     return sqlite_async
 
 
-@adapter(
-    EnumeratesRuns,
-    scope=CLAIMS.scope,
-    handles=CLAIMS.handles,
-    durability=CLAIMS.durability,
-    capabilities=CLAIMS.capabilities,
-    limits=CLAIMS.limits,
-    topology=CLAIMS.topology,
-    prepare=prepare_sqlite,
-    damage=damage_sqlite,
-    inventory=count_sqlite,
-    purge=purge_sqlite,
-    parity_with=sqlite_async_form,
-)
+_OPTIONS = {
+    **claimed_options(CLAIMS),
+    "prepare": prepare_sqlite,
+    "damage": damage_sqlite,
+    "inventory": count_sqlite,
+    "purge": purge_sqlite,
+}
+
+
+@adapter(EnumeratesRuns, **_OPTIONS, parity_with=sqlite_async_form)
 def sqlite(lab: Lab) -> Iterator[EnumeratesRuns]:
     """Open the reference store in SQLite."""
     store = SqlRunStore(database_of(lab))
@@ -83,20 +80,7 @@ def sqlite(lab: Lab) -> Iterator[EnumeratesRuns]:
     store.close()
 
 
-@adapter(
-    AsyncEnumeratesRuns,
-    scope=CLAIMS.scope,
-    handles=Handles.PER_TASK,
-    durability=CLAIMS.durability,
-    capabilities=CLAIMS.capabilities,
-    limits=CLAIMS.limits,
-    topology=CLAIMS.topology,
-    prepare=prepare_sqlite,
-    damage=damage_sqlite,
-    inventory=count_sqlite,
-    purge=purge_sqlite,
-    parity_with=lambda: sqlite,
-)
+@adapter(AsyncEnumeratesRuns, **{**_OPTIONS, "handles": Handles.PER_TASK}, parity_with=lambda: sqlite)
 async def sqlite_async(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
     """Open the reference store in SQLite for an event loop."""
     store = await AsyncSqlRunStore.open(database_of(lab))
@@ -133,6 +117,7 @@ def sqlite_at_url(url: str) -> Adapter:
         return _on_connection(sqlite_url(file_of(lab)), action)
 
     options: dict[str, Any] = {
+        **claimed_options(CLAIMS),
         "prepare": prepare,
         "dispose": partial(remove_namespace, root),
         "damage": lambda lab, _, key, how: inside(lab, lambda connection: damage_run(connection, key, how)),
@@ -143,12 +128,6 @@ def sqlite_at_url(url: str) -> Adapter:
     @adapter(
         EnumeratesRuns,
         target=f"sqlite-{re.sub('[^A-Za-z0-9._-]+', '-', str(root)).strip('-')}".rstrip("-"),
-        scope=CLAIMS.scope,
-        handles=CLAIMS.handles,
-        durability=CLAIMS.durability,
-        capabilities=CLAIMS.capabilities,
-        limits=CLAIMS.limits,
-        topology=CLAIMS.topology,
         **options,
     )
     def sqlite_below(lab: Lab) -> Iterator[EnumeratesRuns]:

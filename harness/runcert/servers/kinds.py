@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import quote
 
 from runcert.problems import UsageProblem
 from runcert.servers.binaries import Binaries
@@ -69,6 +70,10 @@ class Kind(ABC):
     image: ClassVar[str]
     """The image of its container, unless the user names another."""
     container_port: ClassVar[int]
+    scheme: ClassVar[str]
+    """How its address begins."""
+    database: ClassVar[str]
+    """The database that adapters are given."""
     user: ClassVar[str] = USER
     """The only user of a private server; empty where there is just a password."""
     refuses_root: ClassVar[bool]
@@ -121,9 +126,9 @@ class Kind(ABC):
         """Give the file that names its shared memory; None where it uses none."""
         return None
 
-    @abstractmethod
     def url(self, user: str, password: str, host: str, port: int) -> str:
-        """Give the address for adapters."""
+        """Give the address of its database."""
+        return f"{self.scheme}://{user}:{quote(password, safe='')}@{host}:{port}/{self.database}"
 
     # -- a container
 

@@ -7,7 +7,6 @@ import signal
 import socket
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
-from urllib.parse import quote
 
 from runcert.servers.binaries import Binaries, Unavailable, programs, version_of
 from runcert.servers.kinds import HOST, USER, ContainerPlan, Kind, Place, Settings
@@ -15,7 +14,6 @@ from runcert.servers.kinds import HOST, USER, ContainerPlan, Kind, Place, Settin
 __all__ = ["MariaDB"]
 
 _VERSION = r"Ver (\S+?)(?:-MariaDB\S*)? for"
-_DATABASE = "runcert"
 
 
 class MariaDB(Kind):
@@ -26,6 +24,8 @@ class MariaDB(Kind):
     way_out: ClassVar[str] = "apt-get install mariadb-server"
     image: ClassVar[str] = "mariadb:11.8"
     container_port: ClassVar[int] = 3306
+    scheme: ClassVar[str] = "mysql"
+    database: ClassVar[str] = "runcert"
     refuses_root: ClassVar[bool] = True
     ready: ClassVar[re.Pattern[str]] = re.compile("ready for connections")
     port_taken: ClassVar[re.Pattern[str]] = re.compile("Bind on TCP/IP port|Can't start server: Bind|Address already in use")
@@ -62,7 +62,7 @@ class MariaDB(Kind):
         statements = [
             "DELETE FROM mysql.global_priv WHERE User <> 'mariadb.sys';",
             "FLUSH PRIVILEGES;",
-            f"CREATE DATABASE {_DATABASE};",
+            f"CREATE DATABASE {self.database};",
             f"CREATE USER '{USER}'@'%' IDENTIFIED BY '{place.password}';",
             f"GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'%' WITH GRANT OPTION;",
         ]
@@ -86,13 +86,9 @@ class MariaDB(Kind):
             f"--init-file={place.directory / 'init.sql'}",
         ]
 
-    def url(self, user: str, password: str, host: str, port: int) -> str:
-        """Give the address of its database."""
-        return f"mysql://{user}:{quote(password, safe='')}@{host}:{port}/{_DATABASE}"
-
     def in_container(self, password: str, settings: Settings) -> ContainerPlan:
         """Run the official image, in which root is the user who may do everything."""
-        environment = {"MARIADB_ROOT_PASSWORD": password, "MARIADB_ROOT_HOST": "%", "MARIADB_DATABASE": _DATABASE}
+        environment = {"MARIADB_ROOT_PASSWORD": password, "MARIADB_ROOT_HOST": "%", "MARIADB_DATABASE": self.database}
         options = [f"--{name}={value}" for name, value in {"skip-name-resolve": "ON", **settings}.items()]
         return ContainerPlan(environment, ["mariadbd", *options], "root")
 

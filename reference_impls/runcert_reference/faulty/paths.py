@@ -7,6 +7,7 @@ path.
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -127,16 +128,15 @@ class FindTouchesLockFiles(MirroredRunStore):
 # -- RUN-PATH-2: inside the root
 
 
-@faulty_memory("RUN-PATH-2", sound=MirroredRunStore)
-class RefusedCreatesLeaveDirectories(MirroredRunStore):
-    """create makes the directory of the tenant before it looks at the run id."""
+class _RefusesPaths(MirroredRunStore):
+    """Refuses ids that look like paths, and leaves something behind where create does."""
 
     def create(self, run: Run) -> Run:
         try:
             _check(run.run_id)
         except InvalidIdentifier:
             deviates()
-            (self._lab.directory / quote(run.tenant_id, safe="")).mkdir(exist_ok=True)
+            self._leave(run)
             raise
         return super().create(run)
 
@@ -147,29 +147,27 @@ class RefusedCreatesLeaveDirectories(MirroredRunStore):
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         _check(expected.run_id)
         return super().compare_and_set(expected, updated)
+
+    @abstractmethod
+    def _leave(self, run: Run) -> None:
+        """Do what had been done before the id was looked at."""
+
+
+@faulty_memory("RUN-PATH-2", sound=MirroredRunStore)
+class RefusedCreatesLeaveDirectories(_RefusesPaths):
+    """create makes the directory of the tenant before it looks at the run id."""
+
+    def _leave(self, run: Run) -> None:
+        (self._lab.directory / quote(run.tenant_id, safe="")).mkdir(exist_ok=True)
 
 
 @faulty_memory("RUN-PATH-2", source="the clause: the row comes first", sound=MirroredRunStore)
-class RefusedCreatesLeaveRows(MirroredRunStore):
+class RefusedCreatesLeaveRows(_RefusesPaths):
     """create stores the row, fails to make the file, and refuses the id without removing the row."""
 
-    def create(self, run: Run) -> Run:
-        try:
-            _check(run.run_id)
-        except InvalidIdentifier:
-            deviates()
-            with self._space.lock:
-                self._put(run)
-            raise
-        return super().create(run)
-
-    def find(self, run_id: str) -> Run | None:
-        _check(run_id)
-        return super().find(run_id)
-
-    def compare_and_set(self, expected: Run, updated: Run) -> bool:
-        _check(expected.run_id)
-        return super().compare_and_set(expected, updated)
+    def _leave(self, run: Run) -> None:
+        with self._space.lock:
+            self._put(run)
 
 
 @faulty_memory("RUN-PATH-2", source="N5 twin: listing", sound=MirroredRunStore)
