@@ -14,18 +14,17 @@ ELSEWHERE = {
     "noop": "tests/commands",
     "mariadb": "test_server_sql_run_store.py",
     "postgresql": "test_server_sql_run_store.py",
-    "postgresql-async": "test_server_sql_run_store.py",
 }
 """Where the other adapters are certified."""
 
 CERTIFIED = ("sqlite-async", "valkey-async")
 """Those that are certified as a whole here: each is the form of its store in which more can go wrong."""
 
-TRIED = ("file", "redis", "redis-async", "sqlite", "valkey")
+TRIED = ("file", "postgresql-async", "redis", "redis-async", "sqlite", "valkey")
 """Those that differ from one that is certified in nothing but their form or their server, and those that the README certifies."""
 
 CLAUSES = ("RUN-CREATE-3", "RUN-NAMESPACE-1", "RUN-REUSE-1", "RUN-CORRUPT-1", "RUN-RESIDUE-1", "RUN-PARITY-1")
-WAYS = {"valkey": "wheel", "redis": "system"}
+WAYS = {"postgresql": "wheel", "valkey": "wheel", "redis": "system"}
 
 
 def need_for(name: str) -> None:

@@ -422,9 +422,16 @@ def test_a_server_that_cannot_hold_authoritative_records_is_refused_at_opening(
 ) -> None:
     fake.answers["INFO"] = bulk(FACTS.replace(fact, instead))
 
+    address = Address("127.0.0.1", fake.port)
     with pytest.raises(Misconfigured, match=says):
-        ValkeyRunStore(Address("127.0.0.1", fake.port), NAMESPACE)
-    assert ["INFO"] == fake.commands
+        ValkeyRunStore(address, NAMESPACE)
+    with pytest.raises(Misconfigured, match=says):
+        asyncio.run(_opened(address))
+    assert ["INFO", "INFO"] == fake.commands
+
+
+async def _opened(address: Address) -> AsyncValkeyRunStore:
+    return await AsyncValkeyRunStore.open(address, NAMESPACE)
 
 
 def test_an_evicting_server_is_refused_and_nothing_is_written_there() -> None:
@@ -535,6 +542,20 @@ def test_a_call_that_gets_no_turn_is_contended(
     assert [Contended, StoreUnavailable] == failures
 
 
+def test_a_task_that_gets_no_turn_is_contended(fake: FakeValkey, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "CONNECTIONS", 1)
+    monkeypatch.setattr(connections, "TURN_WAIT", 0.05)
+
+    async def scenario() -> list[type[object]]:
+        store = await _opened(Address("127.0.0.1", fake.port))
+        fake.answers["HGETALL"] = SILENT
+        outcomes = await asyncio.gather(store.find("r1"), store.find("r1"), return_exceptions=True)
+        await store.close()
+        return [type(outcome) for outcome in outcomes]
+
+    assert [StoreUnavailable, Contended] == asyncio.run(scenario())
+
+
 def test_a_cancelled_call_takes_its_own_reply_with_it(address: Address, server: Any) -> None:
     async def scenario() -> tuple[Run | None, Run | None]:
         store = await AsyncValkeyRunStore.open(address, NAMESPACE)
@@ -617,6 +638,23 @@ def test_a_database_full_of_other_keys_is_refused(
     with pytest.raises(UsageProblem, match="holds 2 keys"):
         kv_adapters.make_namespace(address, lab_named("rc_a", tmp_path))
     assert {b"a", b"b"} == keys_of(server)
+
+
+def test_an_address_of_the_users_that_names_no_server_is_a_usage_problem(tmp_path: Path) -> None:
+    lab = Lab("rc_a", tmp_path, Clock(tmp_path / "clock"), servers={"valkey": "redis://:s3cret@h/name"})
+
+    with pytest.raises(UsageProblem, match=r"^--server valkey: ") as told:
+        kv_adapters.valkey.prepare(lab)  # type: ignore[misc]  # it has one
+    with pytest.raises(UsageProblem) as named:
+        kv_adapters.redis_at_url("redis://:s3cret@h/name")
+    assert "s3cret" not in str(told.value) + str(named.value)
+
+
+def test_a_server_that_cannot_be_used_is_a_usage_problem_of_its_namespace(fake: FakeValkey, tmp_path: Path) -> None:
+    fake.answers["INFO"] = bulk(FACTS.replace("role:master", "role:slave"))
+
+    with pytest.raises(UsageProblem, match=rf"127\.0\.0\.1:{fake.port}: .*replica"):
+        kv_adapters.make_namespace(Address("127.0.0.1", fake.port), lab_named("rc_a", tmp_path))
 
 
 def unused_port() -> int:

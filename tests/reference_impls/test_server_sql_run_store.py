@@ -34,10 +34,17 @@ from runcert_contract import (
     StoreError,
     StoreUnavailable,
 )
+from runcert_reference import server_sql_adapters
 from runcert_reference.records import write_record
-from runcert_reference.server_sql_adapters import make_namespace, namespace_url, on_connection, remove_namespace
+from runcert_reference.server_sql_adapters import (
+    make_namespace,
+    namespace_url,
+    on_connection,
+    remove_namespace,
+    server_at_url,
+)
 from runcert_reference.sql import deadlines, dialects, mysql, run_store, schema
-from runcert_reference.sql.engines import dialect_of
+from runcert_reference.sql.engines import async_engine, dialect_of, engine
 from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
 
 pytestmark = pytest.mark.xdist_group("servers")
@@ -475,6 +482,41 @@ def test_what_is_wrong_with_a_url_is_said_in_one_line(
     assert any(words in done.err for words in sentence.split("|")), done.err
     assert str(url.password) not in done.out + done.err
     assert 1 == len(done.err.strip().splitlines())
+
+
+@pytest.mark.parametrize("url", ["postgresql+psycopg://ann:geheim@h:port/db", "mariadb+pymysql://ann:geheim@h:port/db"])
+def test_a_url_that_cannot_be_read_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(UsageProblem, match="the URL of the database cannot be read; write scheme://user") as caught:
+        server_at_url(url)
+
+    assert "geheim" not in str(caught.value)
+
+
+def test_a_namespace_whose_tables_cannot_be_made_is_removed_again(
+    postgresql: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(url: URL) -> None:
+        raise Misconfigured("the tables cannot be made")
+
+    monkeypatch.setattr(server_sql_adapters, "upgrade", refuse)
+    lab = _lab(tmp_path, name="rc_half_made")
+
+    with pytest.raises(UsageProblem, match="the tables cannot be made"):
+        make_namespace(lambda _: postgresql, lab)
+    left = text("SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'rc_half_made'")
+    assert 0 == on_connection(postgresql, lambda connection: connection.execute(left).scalar_one())
+
+
+@pytest.mark.parametrize(
+    ("url", "make", "message"),
+    [
+        ("oracle://h/db", engine, "this store is not made for oracle; it knows"),
+        ("mysql://h/db", async_engine, "there is no asynchronous driver for mysql here; use the synchronous store"),
+    ],
+)
+def test_a_database_that_no_store_is_made_for_is_named(url: str, make: Callable[[URL], object], message: str) -> None:
+    with pytest.raises(Misconfigured, match=message):
+        make(make_url(url))
 
 
 def test_sqlite_by_url_leaves_its_directory_as_it_was(runcert: Runcert, tmp_path: Path) -> None:
