@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -89,3 +91,30 @@ def test_deviations_are_counted_also_those_of_other_processes() -> None:
     note_deviations(3)
 
     assert deviations() - before == 4
+
+
+def backends_without(module: str) -> subprocess.CompletedProcess[str]:
+    """Load the faulty stores in an interpreter that has not got a module."""
+    program = (
+        f"import sys; sys.modules[{module!r}] = None\n"
+        "from runcert.faulty import faulty_stores\n"
+        "print(*sorted({store.backend for store in faulty_stores()}))\n"
+    )
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(
+    ("driver", "left_out"),
+    [("redis", {"valkey", "valkey-async"}), ("sqlalchemy", {"sqlite", "postgresql", "postgresql-async", "mariadb"})],
+)
+def test_faulty_stores_whose_driver_is_not_installed_are_left_out(driver: str, left_out: set[str]) -> None:
+    done = backends_without(driver)
+
+    assert {store.backend for store in STORES} - left_out == set(done.stdout.split()), done.stderr
+
+
+def test_a_topic_that_is_missing_for_another_reason_is_no_driver_that_is_not_installed() -> None:
+    done = backends_without("runcert_reference.faulty.creating")
+
+    assert "ModuleNotFoundError" in done.stderr
+    assert "" == done.stdout

@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 from alembic.script import ScriptDirectory
+from sqlalchemy import exc
 
 from runcert_contract import AlreadyExists, Closed, Contended, CorruptRecord, Misconfigured, Run, StoreError, StoreUnavailable
 from runcert_reference.sql import schema, sqlite
 from runcert_reference.sql.engines import sqlite_url
+from runcert_reference.sql.failures import translated
 from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
 
 _NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -134,6 +136,39 @@ def test_whatever_lies_in_the_column_is_named_corrupt(store: SqlRunStore, databa
 
     assert caught.value.record == "r1"
     assert (["r1"], [_run("r2")]) == (listing.corrupt, listing.items)
+
+
+@pytest.mark.parametrize("change", ["version = 7", "tenant_id = x'74'"])
+def test_a_record_that_disagrees_with_its_columns_is_corrupt(
+    store: SqlRunStore, database: sqlite3.Connection, change: str
+) -> None:
+    store.create(_run("r1"))
+    database.execute(f"UPDATE runs SET {change}")
+
+    with pytest.raises(CorruptRecord, match="record and columns disagree") as caught:
+        store.find("r1")
+    assert "r1" == caught.value.record
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (exc.TimeoutError("QueuePool limit reached"), Contended),
+        (exc.InvalidRequestError("this result object does not return rows"), Misconfigured),
+        (exc.IntegrityError("INSERT", None, sqlite3.IntegrityError("UNIQUE")), AlreadyExists),
+        (sqlite3.OperationalError("disk I/O error"), StoreUnavailable),
+        (Closed("this handle was closed"), Closed),
+        (ZeroDivisionError("a defect of this store"), ZeroDivisionError),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_what_the_driver_or_the_pool_raises_is_an_error_of_the_contract_and_a_defect_is_not(
+    error: Exception, expected: type[Exception]
+) -> None:
+    with pytest.raises(expected) as caught, translated("run 'r1'"):
+        raise error
+
+    assert isinstance(caught.value, StoreError) or caught.value is error
 
 
 def test_no_version_is_too_large_to_ask_for(store: SqlRunStore) -> None:
