@@ -146,7 +146,8 @@ def test_a_server_that_takes_too_long_is_stopped(servers: Servers, name: str, mo
     need(name, "wheel")
     monkeypatch.setattr(private, "START_SECONDS", 0.0)
 
-    with pytest.raises(UsageProblem, match=r"did not start: it was ended by signal"):
+    # A PostgreSQL that already minds its signals ends in order when it is told to stop.
+    with pytest.raises(UsageProblem, match=r"did not start: it (was ended by signal|ended with status 0)"):
         servers.url(name, {})
 
 
