@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -14,9 +13,7 @@ from tests.servers.places import wait_until
 from runcert.problems import KitProblem
 from runcert.servers.guarding import Guarded, GuardianProcess
 
-pytestmark = pytest.mark.skipif(
-    os.name != "posix", reason="the guardian starts processes only where it can be sure to end them"
-)
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
 
 READY = "import pathlib, signal, sys, time\n{before}\npathlib.Path(sys.argv[1]).touch()\nwhile True:\n    signal.pause()\n"
 
