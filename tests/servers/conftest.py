@@ -24,8 +24,9 @@ def a_place() -> Iterator[Place]:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Give a place to one test."""
+    tmp_path_factory.getbasetemp()  # pytest's own, before a test changes where temporary files go
     with a_place() as made:
         yield made
 
