@@ -340,7 +340,7 @@ def compare(certificates: tuple[Path, ...], form: str) -> int:
 
     loaded = [read_certificate(path) for path in certificates]
     forms = {"text": comparison_text, "markdown": comparison_markdown, "html": comparison_page}
-    click.echo(json.dumps(comparison_rows(loaded)) if form == "json" else forms[form](loaded))
+    click.echo(json.dumps(comparison_rows(loaded, certificates)) if form == "json" else forms[form](loaded, certificates))
     broken = [str(path) for path, data in zip(certificates, loaded, strict=True) if contradictions(data)]
     for path in broken:
         click.echo(f"{path} contradicts itself; see `runcert verify {path}`", err=True)
