@@ -5,17 +5,18 @@ Importing this module needs the extra ``kv``.
 
 from __future__ import annotations
 
-import secrets
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import redis as driver
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Lab, UsageProblem, adapter
+from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Lab, Leftover, Mark, UsageProblem, adapter
 from runcert_contract import StoreError
 from runcert_reference.claimed_options import claimed_options
 from runcert_reference.kv.addresses import Address
@@ -25,7 +26,7 @@ from runcert_reference.kv.keys import RETIRED, Keys
 from runcert_reference.kv.operations import retire_run
 from runcert_reference.kv.run_store import CLAIMS, AsyncValkeyRunStore, ValkeyRunStore
 
-__all__ = ["redis", "redis_async", "redis_at_url", "valkey", "valkey_async"]
+__all__ = ["leftovers_at_url", "redis", "redis_async", "redis_at_url", "valkey", "valkey_async"]
 
 _PREFIX = "rc_"
 _MARK = b"made-by-runcert"
@@ -68,7 +69,7 @@ def make_namespace(address: Address, lab: Lab) -> dict[str, str]:
     Raises:
         UsageProblem: the server cannot be used, or keys of that name are there already.
     """
-    mark = secrets.token_hex(16)
+    mark = Mark.new(lab.namespace).to_json()
     prefix = Keys(lab.namespace).prefix
     try:
         ValkeyRunStore(address, lab.namespace).close()
@@ -76,7 +77,7 @@ def make_namespace(address: Address, lab: Lab) -> dict[str, str]:
             held = int(client.dbsize())
             crowded = held > _MOST_KEYS
             free = not crowded and next(client.scan_iter(match=prefix + b"*", count=_AT_ONCE), None) is None
-            free = free and bool(client.set(prefix + _MARK, mark, nx=True))
+            free = free and bool(client.set(prefix + _MARK, json.dumps(mark), nx=True))
     except StoreError as error:
         raise UsageProblem(f"{address.host}:{address.port}: {error}") from error
     if crowded:
@@ -89,7 +90,7 @@ def make_namespace(address: Address, lab: Lab) -> dict[str, str]:
             f"{address.host}:{address.port}: keys that begin with {lab.namespace}: are there already and not this run's; "
             "name another database, or remove them yourself"
         )
-    return {"namespace": lab.namespace, "mark": mark}
+    return mark
 
 
 def remove_namespace(address: Address, lab: Lab) -> None:
@@ -98,18 +99,51 @@ def remove_namespace(address: Address, lab: Lab) -> None:
     Raises:
         RuntimeError: it does not have this run's mark.
     """
-    prefix = Keys(lab.namespace).prefix
+    mark = Mark.read(lab.prepared)
+    _remove_keys(address, mark if mark is not None and mark.namespace == lab.namespace else None, lab.namespace)
+
+
+def _remove_keys(address: Address, mark: Mark | None, namespace: str) -> None:
+    prefix = Keys(namespace).prefix
     with _client(address) as client:
-        mark = bytes(client.get(prefix + _MARK) or b"")  # type: ignore[arg-type]  # bytes, because nothing is decoded
-        found = {"namespace": lab.namespace, "mark": mark.decode("ascii", "replace")}
-        if not lab.namespace.startswith(_PREFIX) or found != lab.prepared:
+        if not namespace.startswith(_PREFIX) or mark is None or _mark_at(client, prefix + _MARK) != mark:
             raise RuntimeError(
-                f"the keys of {lab.namespace} do not have the mark of this run any more, so they are left as they are"
+                f"the keys of {namespace} do not have the mark of this run any more, so they are left as they are"
             )
         keys = sorted(set(client.scan_iter(match=prefix + b"*", count=_AT_ONCE)) - {prefix + _MARK})
         for start in range(0, len(keys), _AT_ONCE):
             client.unlink(*keys[start : start + _AT_ONCE])
         client.unlink(prefix + _MARK)  # last, so that a run that is killed here leaves nothing without a mark
+
+
+def _mark_at(client: driver.Redis, key: bytes) -> Mark | None:
+    """Read a mark; what is no mark is none."""
+    try:
+        return Mark.read(json.loads(bytes(client.get(key) or b"")))  # type: ignore[arg-type]  # bytes, because nothing is decoded
+    except (driver.ResponseError, ValueError):
+        return None
+
+
+def leftovers_at_url(url: str) -> list[Leftover]:
+    """Find the keys of namespaces that killed runs left on a server of the user's.
+
+    Args:
+        url: ``redis://user:password@host:port/database``.
+
+    Raises:
+        UsageProblem: it is no such URL, or the server cannot be used.
+    """
+    address = _address_at(url)
+    try:
+        with _client(address) as client:
+            keys = sorted(set(client.scan_iter(match=_PREFIX.encode() + b"*:" + _MARK, count=_AT_ONCE)))
+            marks = [(key.removesuffix(b":" + _MARK).decode("ascii", "replace"), _mark_at(client, key)) for key in keys]
+    except StoreError as error:
+        raise UsageProblem(f"{address.host}:{address.port}: {error}") from error
+    return [
+        Leftover("keys", f"{namespace}:*", mark, partial(_remove_keys, address, mark, namespace))
+        for namespace, mark in ((n, m if m is not None and m.namespace == n else None) for n, m in marks)
+    ]
 
 
 def damage_run(address: Address, namespace: str, run_id: str, how: str) -> None:
@@ -212,9 +246,13 @@ def redis_at_url(url: str) -> Adapter:
     Raises:
         UsageProblem: it is no such URL.
     """
-    try:
-        address = Address.of(url)
-    except StoreError as error:
-        raise UsageProblem(str(error)) from error
+    address = _address_at(url)
     host = "".join(letter if letter.isalnum() else "-" for letter in address.host).strip("-")
     return _both_forms(f"redis-{host}-{address.port}-{address.database}", lambda _: address)[0]
+
+
+def _address_at(url: str) -> Address:
+    try:
+        return Address.of(url)
+    except StoreError as error:
+        raise UsageProblem(str(error)) from error

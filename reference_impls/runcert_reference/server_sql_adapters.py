@@ -6,10 +6,7 @@ on the server is touched.
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
-import socket
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +16,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, UsageProblem, adapter
+from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, Leftover, Mark, UsageProblem, adapter
 from runcert_contract import Claims, StoreError
 from runcert_reference.claimed_options import claimed_options
 from runcert_reference.sql.deadlines import ends_within
@@ -31,7 +28,7 @@ from runcert_reference.sql.postgresql import in_schema
 from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
 from runcert_reference.sql.schema import upgrade
 
-__all__ = ["mariadb", "postgresql", "postgresql_async", "server_at_url"]
+__all__ = ["leftovers_at_url", "mariadb", "postgresql", "postgresql_async", "server_at_url"]
 
 _Answer = TypeVar("_Answer")
 
@@ -66,20 +63,15 @@ def make_namespace(url_of: UrlOf, lab: Lab) -> dict[str, str]:
     """
     server = url_of(lab)
     inside = namespace_url(server, lab)
-    mark = {
-        "namespace": lab.namespace,
-        "mark": secrets.token_hex(16),
-        "host": socket.gethostname(),
-        "process": str(os.getpid()),
-    }
+    mark = Mark.new(lab.namespace)
     with _as_usage(server, f"make {lab.namespace}"):
-        on_connection(server, partial(_create, lab.namespace, mark["mark"]))
+        on_connection(server, partial(_create, mark))
         try:
             upgrade(inside)
         except BaseException:
-            on_connection(server, partial(_drop, lab.namespace, mark["mark"]))
+            on_connection(server, partial(_drop, lab.namespace, mark.mark))
             raise
-    return mark
+    return mark.to_json()
 
 
 def remove_namespace(url_of: UrlOf, lab: Lab) -> None:
@@ -95,21 +87,45 @@ def remove_namespace(url_of: UrlOf, lab: Lab) -> None:
 
 
 _MARK_TABLE = "made_by_runcert"
+_PREFIX = "rc_"
 
 
-def _create(namespace: str, mark: str, connection: Connection) -> None:
-    quoted = connection.dialect.identifier_preparer.quote(namespace)
+def _create(mark: Mark, connection: Connection) -> None:
+    quoted = connection.dialect.identifier_preparer.quote(mark.namespace)
     kind = _kind(connection)
     rows = connection.execute(
-        text("SELECT 1 FROM information_schema.schemata WHERE schema_name = :name"), {"name": namespace}
+        text("SELECT 1 FROM information_schema.schemata WHERE schema_name = :name"), {"name": mark.namespace}
     ).all()
     if rows:
         raise UsageProblem(
-            f"the {kind.lower()} {namespace} is there already and not this run's; remove it yourself if it is yours"
+            f"the {kind.lower()} {mark.namespace} is there already and not this run's; remove it yourself if it is yours"
         )
+    if kind == "SCHEMA":
+        connection.exec_driver_sql("BEGIN")  # together, so that a run that is killed here leaves nothing without a mark
     connection.exec_driver_sql(f"CREATE {kind} {quoted}")
-    connection.exec_driver_sql(f"CREATE TABLE {quoted}.{_MARK_TABLE} (mark VARCHAR(64) NOT NULL)")
-    connection.execute(text(f"INSERT INTO {quoted}.{_MARK_TABLE} VALUES (:mark)"), {"mark": mark})  # noqa: S608  # quoted above
+    make_mark(mark, f"{quoted}.", connection)
+    if kind == "SCHEMA":
+        connection.exec_driver_sql("COMMIT")
+
+
+def make_mark(mark: Mark, place: str, connection: Connection) -> None:
+    """Write a mark into its table, which is made where it is missing.
+
+    Args:
+        mark: the mark.
+        place: the schema or database, quoted and with a point; empty for that of the connection.
+        connection: an open connection.
+    """
+    columns = "namespace VARCHAR(64), mark VARCHAR(64), host VARCHAR(255), process VARCHAR(20), started VARCHAR(120)"
+    connection.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS {place}{_MARK_TABLE} ({columns})")
+    values = ":namespace, :mark, :host, :process, :started"
+    connection.execute(text(f"INSERT INTO {place}{_MARK_TABLE} VALUES ({values})"), mark.to_json())  # noqa: S608  # quoted by the caller
+
+
+def read_marks(place: str, connection: Connection) -> list[Mark]:
+    """Read the marks of a place; see :func:`make_mark`."""
+    rows = connection.execute(text(f"SELECT namespace, mark, host, process, started FROM {place}{_MARK_TABLE}")).mappings()  # noqa: S608  # quoted by the caller
+    return [mark for row in rows if (mark := Mark.read(dict(row))) is not None]
 
 
 def _drop(namespace: str, mark: str, connection: Connection) -> None:
@@ -157,6 +173,36 @@ def _as_usage(server: URL, what: str) -> Iterator[None]:
         cause = error.__cause__
         said = " ".join(str(cause.orig).split()) if isinstance(cause, DBAPIError) and cause.orig is not None else ""
         raise UsageProblem(f"{error}{f' (the server says: {said})' if said else ''}") from error
+
+
+def leftovers_at_url(url: str) -> list[Leftover]:
+    """Find the schemas or databases of namespaces that killed runs left on a server of the user's.
+
+    Args:
+        url: ``postgresql://user:password@host:port/database``, or ``mysql``, ``mariadb``, each also with its driver.
+
+    Raises:
+        UsageProblem: it names no server and database, or the server cannot be used.
+    """
+    server = _server_at(url)
+    with _as_usage(server, "look for what is left"):
+        return on_connection(server, partial(_leftovers, server))
+
+
+def _leftovers(server: URL, connection: Connection) -> list[Leftover]:
+    query = "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE :prefix ESCAPE '!' ORDER BY schema_name"
+    names = connection.execute(text(query), {"prefix": f"{_PREFIX.replace('_', '!_')}%"}).scalars().all()
+    return [_leftover(server, str(name), connection) for name in names]
+
+
+def _leftover(server: URL, namespace: str, connection: Connection) -> Leftover:
+    query = "SELECT 1 FROM information_schema.tables WHERE table_schema = :name AND table_name = :table"
+    marked = connection.execute(text(query), {"name": namespace, "table": _MARK_TABLE}).all()
+    quoted = connection.dialect.identifier_preparer.quote(namespace)
+    marks = read_marks(f"{quoted}.", connection) if marked else []
+    mark = marks[0] if len(marks) == 1 and marks[0].namespace == namespace else None
+    remove = partial(on_connection, server, partial(_drop, namespace, mark.mark if mark is not None else ""))
+    return Leftover(_kind(connection).lower(), namespace, mark, remove)
 
 
 # -- adapters
