@@ -20,6 +20,7 @@ from tests.servers.places import Place, need, wait_until
 from runcert import Clock, Lab, Mark
 from runcert.servers.owner import Servers
 from runcert_reference import file_adapters, kv_adapters, server_sql_adapters
+from runcert_reference.kv.addresses import Address
 
 SCHEMES = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "valkey": "redis", "redis": "redis"}
 WAYS = {"postgresql": "wheel", "mariadb": "system", "valkey": "wheel", "redis": "system"}
@@ -98,14 +99,14 @@ class Keys(Backend):
 
     def execute(self, *command: str) -> Any:
         with closing(redis.Redis.from_url(self.url)) as client:
-            return client.execute_command(*command)
+            return client.execute_command(*command)  # type: ignore[no-untyped-call]  # the driver leaves it untyped
 
     def names(self) -> set[str]:
         return {key.decode(errors="replace").partition(":")[0] for key in self.execute("KEYS", "*")}
 
     def lab(self, tmp_path: Path) -> Lab:
         empty = a_lab(tmp_path)
-        return replace(empty, prepared=dict(kv_adapters.make_namespace(kv_adapters.Address.of(self.url), empty)))
+        return replace(empty, prepared=dict(kv_adapters.make_namespace(Address.of(self.url), empty)))
 
     def say_it_was_made_on(self, host: str, namespace: str) -> None:
         key = f"{namespace}:made-by-runcert"
