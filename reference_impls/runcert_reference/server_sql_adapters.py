@@ -6,6 +6,7 @@ on the server is touched.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -100,9 +101,13 @@ def _create(mark: Mark, connection: Connection) -> None:
         raise UsageProblem(
             f"the {kind.lower()} {mark.namespace} is there already and not this run's; remove it yourself if it is yours"
         )
+    # A run that is killed here leaves nothing without a mark: PostgreSQL makes all of it or nothing, MariaDB keeps it as a comment.
     if kind == "SCHEMA":
-        connection.exec_driver_sql("BEGIN")  # together, so that a run that is killed here leaves nothing without a mark
-    connection.exec_driver_sql(f"CREATE {kind} {quoted}")
+        connection.exec_driver_sql("BEGIN")
+        connection.exec_driver_sql(f"CREATE SCHEMA {quoted}")
+    else:
+        comment = json.dumps(mark.to_json()).replace("'", "''")
+        connection.exec_driver_sql(f"CREATE DATABASE {quoted} /*M!100500 COMMENT '{comment}' */")
     make_mark(mark, f"{quoted}.", connection)
     if kind == "SCHEMA":
         connection.exec_driver_sql("COMMIT")
@@ -128,11 +133,28 @@ def read_marks(place: str, connection: Connection) -> list[Mark]:
     return [mark for row in rows if (mark := Mark.read(dict(row))) is not None]
 
 
+def _mark_of(namespace: str, connection: Connection) -> Mark | None:
+    """Read the mark of a namespace: from its table, or where a run was killed before that was there, from the comment."""
+    query = "SELECT 1 FROM information_schema.tables WHERE table_schema = :name AND table_name = :table"
+    if connection.execute(text(query), {"name": namespace, "table": _MARK_TABLE}).all():
+        marks = read_marks(f"{connection.dialect.identifier_preparer.quote(namespace)}.", connection)
+        if marks:
+            return marks[0] if len(marks) == 1 and marks[0].namespace == namespace else None
+    if not getattr(connection.dialect, "is_mariadb", False) or connection.dialect.server_version_info < (10, 5):  # type: ignore[operator]  # known once connected
+        return None
+    query = "SELECT schema_comment FROM information_schema.schemata WHERE schema_name = :name"
+    try:
+        mark = Mark.read(json.loads(str(connection.execute(text(query), {"name": namespace}).scalar())))
+    except ValueError:
+        return None
+    return mark if mark is not None and mark.namespace == namespace else None
+
+
 def _drop(namespace: str, mark: str, connection: Connection) -> None:
     quoted = connection.dialect.identifier_preparer.quote(namespace)
     kind = _kind(connection)
-    found = connection.execute(text(f"SELECT mark FROM {quoted}.{_MARK_TABLE}")).scalars().all()  # noqa: S608  # quoted above
-    if list(found) != [mark]:
+    found = _mark_of(namespace, connection)
+    if found is None or found.mark != mark:
         raise RuntimeError(f"the {kind.lower()} {namespace} does not have the mark of this run, so it is left as it is")
     connection.exec_driver_sql(f"DROP {kind} {quoted}{' CASCADE' if kind == 'SCHEMA' else ''}")
 
@@ -196,11 +218,7 @@ def _leftovers(server: URL, connection: Connection) -> list[Leftover]:
 
 
 def _leftover(server: URL, namespace: str, connection: Connection) -> Leftover:
-    query = "SELECT 1 FROM information_schema.tables WHERE table_schema = :name AND table_name = :table"
-    marked = connection.execute(text(query), {"name": namespace, "table": _MARK_TABLE}).all()
-    quoted = connection.dialect.identifier_preparer.quote(namespace)
-    marks = read_marks(f"{quoted}.", connection) if marked else []
-    mark = marks[0] if len(marks) == 1 and marks[0].namespace == namespace else None
+    mark = _mark_of(namespace, connection)
     remove = partial(on_connection, server, partial(_drop, namespace, mark.mark if mark is not None else ""))
     return Leftover(_kind(connection).lower(), namespace, mark, remove)
 

@@ -237,3 +237,16 @@ def test_a_removal_that_fails_does_not_keep_the_others(runcert: Runcert, tmp_pat
     assert "failed" in cleaned.out
     assert "Operation not permitted" in cleaned.out
     assert ["rc_1"] == [path.name for path in root.iterdir()]
+
+
+def test_a_database_that_was_made_and_not_marked_yet_has_its_mark_as_a_comment(servers: Servers, runcert: Runcert) -> None:
+    need("mariadb", "system")
+    mark = replace(Mark.new("rc_early_0"), process="4194304999")
+    backend = Database(make_url(servers.url("mariadb", {})), "mariadb")
+    backend.execute(f"CREATE DATABASE rc_early_0 COMMENT '{json.dumps(mark.to_json()).replace(':', chr(92) + ':')}'")
+    backend.execute("CREATE DATABASE rc_early_1 COMMENT 'of somebody'")
+    done = runcert("clean", backend.url, expected=0)
+    backend.execute("DROP DATABASE rc_early_1")
+
+    assert "removed          database rc_early_0" in done.out
+    assert "kept             database rc_early_1: has no mark" in done.out
