@@ -19,7 +19,7 @@ from tests.servers.places import Place, need, wait_until
 
 from runcert import Clock, Lab, Mark
 from runcert.servers.owner import Servers
-from runcert_reference import file_adapters, kv_adapters, server_sql_adapters
+from runcert_reference import file_adapters, kv_namespaces, server_sql_namespaces
 from runcert_reference.kv.addresses import Address
 
 SCHEMES = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "valkey": "redis", "redis": "redis"}
@@ -76,17 +76,17 @@ class Database(Backend):
         self.execute(f"CREATE {self.kind} IF NOT EXISTS rc_users")
 
     def execute(self, statement: str, **values: str) -> None:
-        server_sql_adapters.on_connection(self.server, lambda connection: connection.execute(text(statement), values))
+        server_sql_namespaces.on_connection(self.server, lambda connection: connection.execute(text(statement), values))
 
     def names(self) -> set[str]:
         def found(connection: Connection) -> set[str]:
             return set(connection.execute(text("SELECT schema_name FROM information_schema.schemata")).scalars())
 
-        return server_sql_adapters.on_connection(self.server, found)
+        return server_sql_namespaces.on_connection(self.server, found)
 
     def lab(self, tmp_path: Path) -> Lab:
         empty = a_lab(tmp_path)
-        return replace(empty, prepared=dict(server_sql_adapters.make_namespace(lambda _: self.server, empty)))
+        return replace(empty, prepared=dict(server_sql_namespaces.make_namespace(lambda _: self.server, empty)))
 
     def say_it_was_made_on(self, host: str, namespace: str) -> None:
         self.execute(f"UPDATE {namespace}.made_by_runcert SET host = :host", host=host)
@@ -106,7 +106,7 @@ class Keys(Backend):
 
     def lab(self, tmp_path: Path) -> Lab:
         empty = a_lab(tmp_path)
-        return replace(empty, prepared=dict(kv_adapters.make_namespace(Address.of(self.url), empty)))
+        return replace(empty, prepared=dict(kv_namespaces.make_namespace(Address.of(self.url), empty)))
 
     def say_it_was_made_on(self, host: str, namespace: str) -> None:
         key = f"{namespace}:made-by-runcert"
