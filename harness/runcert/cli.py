@@ -158,10 +158,12 @@ def _certify(order: Order, out: Path | None, form: str) -> int:
 
     from runcert.certificate import make_certificate
     from runcert.certifying import certify as run_certification
-    from runcert.certifying import write_results
+    from runcert.certifying import insist_on_writable, write_results
     from runcert.grading import overall_exit_code
     from runcert.reports.terminal import LiveProgress, print_reports
 
+    if out is not None:
+        insist_on_writable(out)
     progress: list[LiveProgress] = []
 
     def announce(total: int) -> Callable[[dict[str, Any]], None]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, make_url
 
-from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, Leftover, adapter
+from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, Leftover, UsageProblem, adapter
 from runcert_contract import Claims
 from runcert_reference.claimed_options import claimed_options
 from runcert_reference.server_sql_namespaces import (
@@ -61,13 +61,29 @@ def options(url_of: UrlOf, claims: Claims) -> dict[str, Any]:
 
 def postgresql_of(lab: Lab) -> URL:
     """Ask the kit for PostgreSQL."""
-    return make_url(lab.server("postgresql"))
+    return _of_kind(lab, "postgresql", "postgresql")
 
 
 def mariadb_of(lab: Lab) -> URL:
     """Ask the kit for MariaDB; to one that the kit starts, on this machine, TLS is only slow."""
-    server = make_url(lab.server("mariadb"))
+    server = _of_kind(lab, "mariadb", "mysql")
     return server.update_query_dict({"ssl_disabled": "true"}) if lab.starts("mariadb") else server
+
+
+def _of_kind(lab: Lab, name: str, dialect: str) -> URL:
+    """Ask for a server, and insist that its address is that of such a database.
+
+    Raises:
+        UsageProblem: the user named something else.
+    """
+    server = server_at(lab.server(name))
+    known = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
+    if known.get(server.get_backend_name()) != dialect or "namespaces" in server.query:
+        raise UsageProblem(
+            f"--server {name}={server.render_as_string(hide_password=True)}: expected {dialect}://user:password@host:port/database; "
+            "any other database, and namespaces=shared, are named as the target itself"
+        )
+    return server
 
 
 _POSTGRESQL = options(postgresql_of, dialect_of(make_url("postgresql://")).claims)

@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection, Engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from runcert import Lab, Leftover, Mark, UsageProblem
-from runcert_contract import StoreError
+from runcert_contract import Misconfigured, StoreError
 from runcert_reference.sql.deadlines import ends_within
 from runcert_reference.sql.engines import dialect_of, engine
 from runcert_reference.sql.failures import translated
@@ -88,7 +88,7 @@ def make_namespace(url_of: UrlOf, lab: Lab) -> dict[str, str]:
     server = url_of(lab)
     inside = namespace_url(server, lab)
     mark = Mark.new(lab.namespace)
-    with as_usage(server, f"make {lab.namespace} (a user who may make none adds ?namespaces=shared to the URL)"):
+    with as_usage(server, f"make {lab.namespace}", "; a user who may make none adds ?namespaces=shared to the URL"):
         on_connection(server, partial(_create, mark))
         try:
             upgrade(inside)
@@ -211,12 +211,13 @@ def forget(url: URL) -> None:
 
 
 @contextmanager
-def as_usage(server: URL, what: str) -> Iterator[None]:
+def as_usage(server: URL, what: str, way_out: str = "") -> Iterator[None]:
     """Say in one sentence why a server cannot be used.
 
     Args:
         server: the server.
         what: what cannot be done then, as the end of a sentence.
+        way_out: what to do where the server answers and refuses.
 
     Raises:
         UsageProblem: in place of an error of the contract or of the driver.
@@ -227,7 +228,8 @@ def as_usage(server: URL, what: str) -> Iterator[None]:
     except StoreError as error:
         cause = error.__cause__
         said = " ".join(str(cause.orig).split()) if isinstance(cause, DBAPIError) and cause.orig is not None else ""
-        raise UsageProblem(f"{error}{f' (the server says: {said})' if said else ''}") from error
+        hint = way_out if isinstance(error, Misconfigured) else ""
+        raise UsageProblem(f"{error}{hint}{f' (the server says: {said})' if said else ''}") from error
 
 
 def leftovers_on(server: URL) -> list[Leftover]:

@@ -38,7 +38,7 @@ def server(url: str) -> Iterator[Any]:
     with redis.Redis.from_url(url) as client:
         client.flushall()
         client.set("of somebody", "else")
-        client.execute_command("ACL", "SETUSER", "tenant", "reset", "on", ">geheim", "~team:*", *COMMANDS)  # type: ignore[no-untyped-call]  # the driver leaves it untyped
+        client.execute_command("ACL", "SETUSER", "tenant", "reset", "on", ">geheim", "~team:*", *COMMANDS)
         yield client
 
 

@@ -108,7 +108,7 @@ def test_the_store_is_certified_but_for_namespaces_and_leaves_nothing(granted: G
 def test_without_the_word_the_way_out_is_named(granted: Granted, runcert: Runcert) -> None:
     done = runcert("certify", granted.without_query, "--depth", "quick", expected=2)
 
-    assert "a user who may make none adds ?namespaces=shared to the URL" in done.err
+    assert "; a user who may make none adds ?namespaces=shared to the URL" in done.err
     assert "geheim" not in done.err
 
 
