@@ -1,6 +1,7 @@
 """What CI runs, in the same words at home.
 
-``nox`` runs lint, types and tests; ``nox -s bench`` measures; ``nox -l`` lists everything.
+``nox`` runs lint, types and tests; ``nox -s certify -- postgresql`` certifies a reference store; ``nox -s soak`` looks for false
+alarms; ``nox -s bench`` measures; ``nox -l`` lists everything.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ TEST = nox.project.dependency_groups(PYPROJECT, "test")
 CHECK = nox.project.dependency_groups(PYPROJECT, "check")
 COVERED = {"contract/runcert_contract": 95, "harness/runcert": 95, "reference_impls/runcert_reference": 95}
 """The lowest branch coverage in per cent; child processes are measured too, but for those that are killed."""
+
+REFERENCE_TARGETS = sorted(set(PYPROJECT["project"]["entry-points"]["runcert.adapters"]) - {"noop"})
+"""The reference stores that keep what they are given, by the names that ``runcert certify`` knows."""
 
 
 @nox.session
@@ -52,3 +56,26 @@ def bench(session: nox.Session) -> None:
     """Measure how long certifications take, and what of that is the kit's."""
     session.install(".[all]")
     session.run("python", "benchmarks/certification.py", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Make the generated pages again, and check links, examples and files of the documents."""
+    session.install("-e", ".[all]", *TEST)
+    session.run("python", "-m", "runcert.reports.clause_pages", "docs/reference/clauses.md")
+    session.run("pytest", "tests/docs", *session.posargs)
+
+
+@nox.session
+def certify(session: nox.Session) -> None:
+    """Certify reference stores: those named after ``--``, or all; options after them go to ``runcert certify``."""
+    session.install(".[all]")
+    names_a_target = bool(session.posargs) and not session.posargs[0].startswith("-")
+    session.run("runcert", "certify", *([] if names_a_target else REFERENCE_TARGETS), *session.posargs)
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """Certify every reference store with many seeds and count false alarms; ``-- --help`` says how to narrow it."""
+    session.install(".[all]")
+    session.run("python", "benchmarks/soak.py", *session.posargs)

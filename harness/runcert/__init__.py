@@ -4,7 +4,9 @@ What an adapter needs is here; what a suite needs is in :mod:`runcert.checks` an
 """
 
 from runcert.adapters import Adapter, adapter
+from runcert.cleaning import Leftover
 from runcert.lab import Clock, Lab
+from runcert.marks import Mark
 from runcert.problems import UsageProblem
 from runcert_contract import (
     AsyncEnumeratesRuns,
@@ -40,9 +42,11 @@ __all__ = [
     "Handles",
     "Kept",
     "Lab",
+    "Leftover",
     "Limits",
     "LostAny",
     "LostClean",
+    "Mark",
     "Namespaces",
     "Numbers",
     "RunStore",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from runcert.waivers import Waiver, stale_or_expired
 from runcert_contract import CATALOGUE
 from runcert_contract.catalogue import CONTRACT_PREFIXES
 
-__all__ = ["Order", "certify", "check_names", "check_targets", "parse_servers", "write_results"]
+__all__ = ["Order", "certify", "check_names", "check_targets", "insist_on_writable", "parse_servers", "write_results"]
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -202,6 +203,21 @@ def _reports(
 
 
 # -- what is written
+
+
+def insist_on_writable(out: Path) -> None:
+    """Make the directory for results, and try it, before anything is run whose results would be lost.
+
+    Raises:
+        UsageProblem: the directory cannot be written.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out) as tried:
+            tried.write(bytes(65536))
+            tried.flush()
+    except OSError as error:
+        raise UsageProblem(f"--out {out}: cannot write there ({error.strerror or error})") from error
 
 
 def write_results(reports: Sequence[TargetReport], facts: RunFacts, out: Path) -> dict[tuple[str, str, int], Path]:

@@ -158,10 +158,12 @@ def _certify(order: Order, out: Path | None, form: str) -> int:
 
     from runcert.certificate import make_certificate
     from runcert.certifying import certify as run_certification
-    from runcert.certifying import write_results
+    from runcert.certifying import insist_on_writable, write_results
     from runcert.grading import overall_exit_code
     from runcert.reports.terminal import LiveProgress, print_reports
 
+    if out is not None:
+        insist_on_writable(out)
     progress: list[LiveProgress] = []
 
     def announce(total: int) -> Callable[[dict[str, Any]], None]:
@@ -340,11 +342,39 @@ def compare(certificates: tuple[Path, ...], form: str) -> int:
 
     loaded = [read_certificate(path) for path in certificates]
     forms = {"text": comparison_text, "markdown": comparison_markdown, "html": comparison_page}
-    click.echo(json.dumps(comparison_rows(loaded)) if form == "json" else forms[form](loaded))
+    click.echo(json.dumps(comparison_rows(loaded, certificates)) if form == "json" else forms[form](loaded, certificates))
     broken = [str(path) for path, data in zip(certificates, loaded, strict=True) if contradictions(data)]
     for path in broken:
         click.echo(f"{path} contradicts itself; see `runcert verify {path}`", err=True)
     return 0 if not broken and all(data["verdict"] == "certified" for data in loaded) else 1
+
+
+@main.command(name="clean")
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option(
+    "--host", "hosts", multiple=True, metavar="NAME", help="Also what was made on this machine, where no run goes on."
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@_reporting
+def clean_up(urls: tuple[str, ...], *, dry_run: bool, hosts: tuple[str, ...], form: str) -> int:
+    """Remove what killed runs left at each URL: a directory, a database or a server of yours. Nothing without the kit's mark is touched."""
+    import json
+    from dataclasses import asdict
+
+    from runcert.cleaning import clean
+    from runcert.masking import without_passwords
+
+    found = {without_passwords(url): clean(url, hosts, dry_run=dry_run) for url in urls}
+    if form == "json":
+        click.echo(json.dumps({url: [asdict(each) for each in cleaned] for url, cleaned in found.items()}, indent=2))
+    else:
+        for url, cleaned in found.items():
+            for each in cleaned:
+                click.echo(f"{each.done:<16} {each.kind} {each.name}: {each.why}")
+            removed = sum(each.done == "removed" for each in cleaned)
+            click.echo(f"{url}: {len(cleaned)} found, {removed} removed")
+    return 0 if all(each.settled for cleaned in found.values() for each in cleaned) else 1
 
 
 @main.command()

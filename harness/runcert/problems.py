@@ -3,7 +3,7 @@
 A run goes through three stations.  *Starting*: a target, an option, a server or the adapter is wrong; that is a
 :class:`UsageProblem` and exit code 2, before anything was judged.  *Judging*: a check finds that a clause does not hold; that
 is a :class:`~runcert.checks.Violation` and exit code 1.  *Losing the thread*: the adapter fails in the middle
-(:class:`AdapterProblem`), a server of the kit ends by itself (:class:`ServerLost`), or the kit fails (:class:`KitProblem`); the
+(:class:`AdapterProblem`), a server ends (:class:`ServerLost`), or the kit fails (:class:`KitProblem`); the
 run is undecided and the exit code is 3.
 """
 
@@ -36,7 +36,7 @@ class KitProblem(Exception):
 
 
 class ServerLost(Exception):
-    """A server that the kit started ended by itself in the middle of a run, so what was judged since says nothing."""
+    """A server ended, or a disk became full, in the middle of a run, so what was judged since says nothing."""
 
 
 def describe_error(error: BaseException) -> str:

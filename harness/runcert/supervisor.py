@@ -25,12 +25,13 @@ from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
+from runcert.backends import Backends
 from runcert.differing import Answer
 from runcert.execution import CheckResult
 from runcert.leftovers import dispose_of_leftovers
 from runcert.masking import without_passwords
 from runcert.messages import ADDRESS, HUNG, KEY, ROOT, Channel, Job, Settings
-from runcert.problems import KitProblem, UsageProblem
+from runcert.problems import KitProblem, ServerLost, UsageProblem
 from runcert.servers.desk import Desk
 from runcert.servers.owner import Servers
 from runcert.waiting import counted_time
@@ -120,11 +121,17 @@ class Supervisor:
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
         self.servers = Servers(Path(settings.root), settings.servers)
+        self._backends = Backends(())
 
     @contextmanager
     def running(self) -> Iterator[Supervisor]:
         """Make the run's directory, and leave nothing behind."""
-        root = tempfile.mkdtemp(prefix="runcert-")
+        try:
+            root = tempfile.mkdtemp(prefix="runcert-")
+        except OSError as error:
+            raise UsageProblem(
+                f"no directory for temporary files can be written ({error.strerror or error}); name one, TMPDIR=/path"
+            ) from error
         self.servers = Servers(Path(root), self.settings.servers)
         desk = Desk(self.servers)
         self.settings = replace(self.settings, root=root, desk=desk.address)
@@ -229,9 +236,11 @@ class Supervisor:
             processes: how many processes at once.
 
         Raises:
-            ServerLost: a server of the kit ended by itself.
+            ServerLost: a server ended in the middle.
             KitProblem: the kit itself failed.
         """
+        asked = [*self.settings.servers.values(), *dict.fromkeys(text for text, _ in jobs)]
+        self._backends = Backends(asked, [Path(self.settings.root)])
         waiting = deque(jobs)
         results: list[CheckResult] = []
         troubles: list[BaseException] = []
@@ -258,6 +267,8 @@ class Supervisor:
             while thread.is_alive():
                 thread.join(timeout=0.2)
                 self.servers.check()
+                if troubles and isinstance(troubles[0], ServerLost):
+                    raise troubles[0]  # what the others still find says nothing
         self.servers.settle()
         if troubles:
             raise troubles[0]
@@ -289,6 +300,7 @@ class Supervisor:
                 running = message
             elif message["kind"] == "result":
                 results.append(CheckResult.from_json(message["result"]))
+                self._check_backends(results[-1])
                 running = None
             elif message["kind"] == "end":
                 return results, True
@@ -302,6 +314,18 @@ class Supervisor:
         elif status != HUNG:
             raise KitProblem(f"a child process ended with status {status} between two checks{_tail(process)}")
         return results, False
+
+    def _check_backends(self, result: CheckResult) -> None:
+        """Look after the user's servers and disks when a check did not pass.
+
+        Raises:
+            ServerLost: one is gone, or full.
+        """
+        if result.verdict in (Verdict.FAIL.value, Verdict.ADAPTER_ERROR.value) and (troubles := self._backends.troubles()):
+            raise ServerLost(
+                f"{', and '.join(troubles)}, in the middle of the run; what was judged since then says nothing about the store: "
+                "put that right, and run again"
+            )
 
     def _lost(self, running: dict[str, Any], status: int, process: _Process) -> CheckResult:
         clauses = tuple(running["clauses"])

@@ -21,7 +21,7 @@ from runcert.adapters import Adapter
 from runcert.masking import without_passwords
 from runcert.problems import UsageProblem, describe_error
 
-__all__ = ["Target", "adapter_names", "resolve", "split_file_target"]
+__all__ = ["Target", "adapter_names", "load_entry", "resolve", "split_file_target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _from_url(text: str) -> Target:
             f"no reference store for the URL {shown}: scheme {scheme!r} is not known (known schemes: {known}); "
             "write an adapter of a few lines and name its file instead"
         )
-    make: Any = _load(entries[scheme], text)
+    make = load_entry(entries[scheme], text)
     return Target(without_passwords(text), text, _as_adapter(make(text), without_passwords(text)))
 
 
@@ -197,10 +197,19 @@ def _from_name(text: str) -> Target:
         raise UsageProblem(
             f"the target name {text!r} is registered more than once ({owners}); name the one you mean as module:attribute"
         )
-    return Target(text, text, _as_adapter(_load(entries[0], text), text))
+    return Target(text, text, _as_adapter(load_entry(entries[0], text), text))
 
 
-def _load(entry: EntryPoint, text: str) -> object:
+def load_entry(entry: EntryPoint, text: str) -> Any:
+    """Load what an installed package registered.
+
+    Args:
+        entry: the entry point.
+        text: what the user typed, for messages.
+
+    Raises:
+        UsageProblem: it cannot be loaded; where an extra of the kit is missing, the message names it.
+    """
     try:
         return entry.load()
     except ModuleNotFoundError as error:

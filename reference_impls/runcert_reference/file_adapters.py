@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import shutil
-import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,12 +14,12 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from runcert import Adapter, EnumeratesRuns, Lab, UsageProblem, adapter
+from runcert import Adapter, EnumeratesRuns, Lab, Leftover, Mark, UsageProblem, adapter
 from runcert_reference.claimed_options import claimed_options
 from runcert_reference.file_names import identifier_of, is_temporary, name_of
 from runcert_reference.files import CLAIMS, FileRunStore, retire_run
 
-__all__ = ["file", "file_at_url"]
+__all__ = ["file", "file_at_url", "leftovers_at_url", "leftovers_in", "make_namespace", "remove_namespace"]
 
 
 def damage_file(directory: Path, run_id: str, how: str) -> None:
@@ -129,12 +127,7 @@ def make_namespace(root: Path, lab: Lab) -> dict[str, str]:
         UsageProblem: something of that name is there already, or the directory cannot be written.
     """
     directory = root / lab.namespace
-    mark = {
-        "namespace": lab.namespace,
-        "mark": secrets.token_hex(16),
-        "host": socket.gethostname(),
-        "process": str(os.getpid()),
-    }
+    mark = Mark.new(lab.namespace).to_json()
     _insist_on_room(root)
     try:
         directory.mkdir(mode=0o700)
@@ -169,6 +162,33 @@ def _mark_in(directory: Path) -> object:
         return json.loads((directory / _MARK).read_bytes())
     except (OSError, ValueError):
         return None
+
+
+def leftovers_in(root: Path) -> list[Leftover]:
+    """Find the directories of namespaces below a directory, with a mark or without."""
+
+    def remove(directory: Path, mark: Mark | None) -> None:
+        if mark is None or Mark.read(_mark_in(directory)) != mark:
+            raise RuntimeError(f"{directory} does not have that mark any more, so it is left as it is")
+        shutil.rmtree(directory)
+
+    found = [
+        path for path in sorted(root.iterdir()) if path.name.startswith(_PREFIX) and path.is_dir() and not path.is_symlink()
+    ]
+    marks = [(path, Mark.read(_mark_in(path))) for path in found]
+    return [Leftover("directory", str(path), mark, partial(remove, path, mark)) for path, mark in marks]
+
+
+def leftovers_at_url(url: str) -> list[Leftover]:
+    """Find what killed runs left in a directory of the user's.
+
+    Args:
+        url: ``file:///path/to/an/existing/directory``.
+
+    Raises:
+        UsageProblem: it names no directory.
+    """
+    return leftovers_in(_directory_at(url))
 
 
 def _insist_on_room(root: Path) -> None:

@@ -5,142 +5,19 @@ Importing this module needs the extra ``kv``.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
-import redis as driver
-from redis.backoff import NoBackoff
-from redis.retry import Retry
-
-from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Lab, UsageProblem, adapter
+from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Lab, Leftover, UsageProblem, adapter
 from runcert_contract import StoreError
 from runcert_reference.claimed_options import claimed_options
 from runcert_reference.kv.addresses import Address
-from runcert_reference.kv.connections import CONNECT_WAIT, REPLY_WAIT, Connections
-from runcert_reference.kv.failures import Stage, translated
-from runcert_reference.kv.keys import RETIRED, Keys
-from runcert_reference.kv.operations import retire_run
 from runcert_reference.kv.run_store import CLAIMS, AsyncValkeyRunStore, ValkeyRunStore
+from runcert_reference.kv_namespaces import count_keys, damage_run, leftovers_on, make_namespace, purge_run, remove_namespace
+from runcert_reference.shared_kv_places import SharedPrefix, leftovers_in, options_in
 
-__all__ = ["redis", "redis_async", "redis_at_url", "valkey", "valkey_async"]
-
-_PREFIX = "rc_"
-_MARK = b"made-by-runcert"
-_AT_ONCE = 1000
-_MOST_KEYS = 200_000
-"""How many keys a database may hold: a server finds those of a namespace by looking through all of them."""
-
-
-# -- what the owner of a namespace does
-
-
-@contextmanager
-def _client(address: Address) -> Iterator[driver.Redis]:
-    """Open a client of the driver for the length of the body, whose errors are those of the contract."""
-    client = driver.Redis(
-        host=address.host,
-        port=address.port,
-        db=address.database,
-        username=address.username,
-        password=address.password,
-        socket_connect_timeout=CONNECT_WAIT,
-        socket_timeout=REPLY_WAIT,
-        retry=Retry(NoBackoff(), 0),
-        protocol=2,
-    )
-    with translated(Stage.READING, "the server"), closing(client):
-        yield client
-
-
-def make_namespace(address: Address, lab: Lab) -> dict[str, str]:
-    """Make a namespace, empty but for a mark, so that it is removed by who made it and by nobody else.
-
-    Args:
-        address: the server.
-        lab: names the namespace.
-
-    Returns:
-        The mark, kept by the kit as ``lab.prepared``.
-
-    Raises:
-        UsageProblem: the server cannot be used, or keys of that name are there already.
-    """
-    mark = secrets.token_hex(16)
-    prefix = Keys(lab.namespace).prefix
-    try:
-        ValkeyRunStore(address, lab.namespace).close()
-        with _client(address) as client:
-            held = int(client.dbsize())
-            crowded = held > _MOST_KEYS
-            free = not crowded and next(client.scan_iter(match=prefix + b"*", count=_AT_ONCE), None) is None
-            free = free and bool(client.set(prefix + _MARK, mark, nx=True))
-    except StoreError as error:
-        raise UsageProblem(f"{address.host}:{address.port}: {error}") from error
-    if crowded:
-        raise UsageProblem(
-            f"{address.host}:{address.port}: database {address.database} holds {held:,} keys, all of which would be looked through "
-            "again and again; name another one, for instance an empty one by its number at the end of the address"
-        )
-    if not free:
-        raise UsageProblem(
-            f"{address.host}:{address.port}: keys that begin with {lab.namespace}: are there already and not this run's; "
-            "name another database, or remove them yourself"
-        )
-    return {"namespace": lab.namespace, "mark": mark}
-
-
-def remove_namespace(address: Address, lab: Lab) -> None:
-    """Remove the keys of a namespace that :func:`make_namespace` made, and nothing else.
-
-    Raises:
-        RuntimeError: it does not have this run's mark.
-    """
-    prefix = Keys(lab.namespace).prefix
-    with _client(address) as client:
-        mark = bytes(client.get(prefix + _MARK) or b"")  # type: ignore[arg-type]  # bytes, because nothing is decoded
-        found = {"namespace": lab.namespace, "mark": mark.decode("ascii", "replace")}
-        if not lab.namespace.startswith(_PREFIX) or found != lab.prepared:
-            raise RuntimeError(
-                f"the keys of {lab.namespace} do not have the mark of this run any more, so they are left as they are"
-            )
-        keys = sorted(set(client.scan_iter(match=prefix + b"*", count=_AT_ONCE)) - {prefix + _MARK})
-        for start in range(0, len(keys), _AT_ONCE):
-            client.unlink(*keys[start : start + _AT_ONCE])
-        client.unlink(prefix + _MARK)  # last, so that a run that is killed here leaves nothing without a mark
-
-
-def damage_run(address: Address, namespace: str, run_id: str, how: str) -> None:
-    """Make the stored record of a run unreadable: ``how`` is undecodable, cut or empty."""
-    key = Keys(namespace).run(run_id)
-    with _client(address) as client:
-        record = bytes(client.hget(key, "record") or b"")  # type: ignore[arg-type]  # bytes, because nothing is decoded
-        damaged = {"undecodable": b"\xff\xfe{not json", "cut": record[: len(record) // 2], "empty": b""}[how]
-        client.hset(key, "record", damaged)
-
-
-def count_keys(address: Address, namespace: str) -> dict[str, int]:
-    """Count what is stored, by kind."""
-    keys = Keys(namespace)
-    with _client(address) as client:
-        found = set(client.scan_iter(match=keys.prefix + b"*", count=_AT_ONCE))
-        runs = [key for key in found if key.startswith(keys.runs)]
-        indexes = [key for key in found if key.startswith(keys.indexes)]
-        retired = sum(client.hget(key, "state") == RETIRED for key in runs)
-        return {
-            "runs": len(runs) - retired,
-            "retired": retired,
-            "index entries": sum(int(client.scard(key)) for key in indexes),
-            "other keys": len(found) - len(runs) - len(indexes),
-        }
-
-
-def purge_run(address: Address, namespace: str, run_id: str) -> None:
-    """Remove a run as retention would."""
-    with closing(Connections(address)) as connections:
-        connections.ask(retire_run(Keys(namespace), run_id))
+__all__ = ["leftovers_at_url", "redis", "redis_async", "redis_at_url", "valkey", "valkey_async"]
 
 
 # -- adapters
@@ -207,14 +84,44 @@ def redis_at_url(url: str) -> Adapter:
     """Give the adapter of a store on a server of the user's.
 
     Args:
-        url: ``redis://user:password@host:port/database``.
+        url: ``redis://user:password@host:port/database``; with ``?namespaces=shared&prefix=NAME`` where the user may touch only
+            the keys that begin with ``NAME:``.
 
     Raises:
         UsageProblem: it is no such URL.
     """
+    place = SharedPrefix.named_by(url)
+    address = _address_at(url) if place is None else place.address
+    host = "".join(letter if letter.isalnum() else "-" for letter in address.host).strip("-")
+    target = f"redis-{host}-{address.port}-{address.database}"
+    return _both_forms(target, lambda _: address)[0] if place is None else _in_shared_place(place, f"{target}-shared")
+
+
+def _in_shared_place(place: SharedPrefix, target: str) -> Adapter:
+    @adapter(EnumeratesRuns, target=target, **options_in(place))
+    def in_shared_place(lab: Lab) -> Iterator[EnumeratesRuns]:  # every namespace is this place
+        store = ValkeyRunStore(routed(place.address, lab), place.prefix)
+        yield store
+        store.close()
+
+    return in_shared_place
+
+
+def leftovers_at_url(url: str) -> list[Leftover]:
+    """Find what killed runs left on a server of the user's.
+
+    Args:
+        url: as for :func:`redis_at_url`.
+
+    Raises:
+        UsageProblem: it is no such URL, or the server cannot be used.
+    """
+    place = SharedPrefix.named_by(url)
+    return leftovers_on(_address_at(url)) if place is None else leftovers_in(place)
+
+
+def _address_at(url: str) -> Address:
     try:
-        address = Address.of(url)
+        return Address.of(url)
     except StoreError as error:
         raise UsageProblem(str(error)) from error
-    host = "".join(letter if letter.isalnum() else "-" for letter in address.host).strip("-")
-    return _both_forms(f"redis-{host}-{address.port}-{address.database}", lambda _: address)[0]

@@ -6,157 +6,33 @@ on the server is touched.
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
-import socket
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy import URL, Connection, make_url
 
-from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, UsageProblem, adapter
-from runcert_contract import Claims, StoreError
+from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, Leftover, UsageProblem, adapter
+from runcert_contract import Claims
 from runcert_reference.claimed_options import claimed_options
-from runcert_reference.sql.deadlines import ends_within
-from runcert_reference.sql.engines import dialect_of, engine
-from runcert_reference.sql.failures import translated
-from runcert_reference.sql.mysql import in_database
+from runcert_reference.server_sql_namespaces import (
+    UrlOf,
+    leftovers_on,
+    make_namespace,
+    namespace_url,
+    on_connection,
+    remove_namespace,
+    server_at,
+)
+from runcert_reference.shared_sql_places import SharedPlace, leftovers_in, options_in
+from runcert_reference.sql.engines import dialect_of
 from runcert_reference.sql.operations import count_runs, damage_run, retire_run
-from runcert_reference.sql.postgresql import in_schema
 from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
-from runcert_reference.sql.schema import upgrade
 
-__all__ = ["mariadb", "postgresql", "postgresql_async", "server_at_url"]
+__all__ = ["leftovers_at_url", "mariadb", "postgresql", "postgresql_async", "server_at_url"]
 
 _Answer = TypeVar("_Answer")
-
-UrlOf = Callable[[Lab], URL]
-"""Gives the server of a lab."""
-
-_SECONDS = 15.0
-"""How long making or removing a namespace takes at most."""
-
-
-# -- namespaces
-
-
-def namespace_url(server: URL, lab: Lab) -> URL:
-    """Give the URL of a namespace on its server."""
-    inside = in_schema if dialect_of(server).name == "postgresql" else in_database
-    return inside(server, lab.namespace)
-
-
-def make_namespace(url_of: UrlOf, lab: Lab) -> dict[str, str]:
-    """Make a schema or database, mark it, and make the tables in it.
-
-    Args:
-        url_of: gives the server.
-        lab: names the namespace.
-
-    Returns:
-        The mark, kept by the kit as ``lab.prepared``.
-
-    Raises:
-        UsageProblem: the server cannot be used, or something of that name is there already.
-    """
-    server = url_of(lab)
-    inside = namespace_url(server, lab)
-    mark = {
-        "namespace": lab.namespace,
-        "mark": secrets.token_hex(16),
-        "host": socket.gethostname(),
-        "process": str(os.getpid()),
-    }
-    with _as_usage(server, f"make {lab.namespace}"):
-        on_connection(server, partial(_create, lab.namespace, mark["mark"]))
-        try:
-            upgrade(inside)
-        except BaseException:
-            on_connection(server, partial(_drop, lab.namespace, mark["mark"]))
-            raise
-    return mark
-
-
-def remove_namespace(url_of: UrlOf, lab: Lab) -> None:
-    """Remove the schema or database that :func:`make_namespace` made.
-
-    Raises:
-        RuntimeError: it does not have this run's mark.
-    """
-    mark = lab.prepared.get("mark") if isinstance(lab.prepared, dict) else None
-    server = url_of(lab)
-    _forget(namespace_url(server, lab))
-    on_connection(server, partial(_drop, lab.namespace, str(mark)))
-
-
-_MARK_TABLE = "made_by_runcert"
-
-
-def _create(namespace: str, mark: str, connection: Connection) -> None:
-    quoted = connection.dialect.identifier_preparer.quote(namespace)
-    kind = _kind(connection)
-    rows = connection.execute(
-        text("SELECT 1 FROM information_schema.schemata WHERE schema_name = :name"), {"name": namespace}
-    ).all()
-    if rows:
-        raise UsageProblem(
-            f"the {kind.lower()} {namespace} is there already and not this run's; remove it yourself if it is yours"
-        )
-    connection.exec_driver_sql(f"CREATE {kind} {quoted}")
-    connection.exec_driver_sql(f"CREATE TABLE {quoted}.{_MARK_TABLE} (mark VARCHAR(64) NOT NULL)")
-    connection.execute(text(f"INSERT INTO {quoted}.{_MARK_TABLE} VALUES (:mark)"), {"mark": mark})  # noqa: S608  # quoted above
-
-
-def _drop(namespace: str, mark: str, connection: Connection) -> None:
-    quoted = connection.dialect.identifier_preparer.quote(namespace)
-    kind = _kind(connection)
-    found = connection.execute(text(f"SELECT mark FROM {quoted}.{_MARK_TABLE}")).scalars().all()  # noqa: S608  # quoted above
-    if list(found) != [mark]:
-        raise RuntimeError(f"the {kind.lower()} {namespace} does not have the mark of this run, so it is left as it is")
-    connection.exec_driver_sql(f"DROP {kind} {quoted}{' CASCADE' if kind == 'SCHEMA' else ''}")
-
-
-def _kind(connection: Connection) -> str:
-    return "SCHEMA" if connection.dialect.name == "postgresql" else "DATABASE"
-
-
-_MOST_ENGINES = 4
-_engines: OrderedDict[URL, Engine] = OrderedDict()
-"""Engines of the owner of namespaces, beside the stores; the connection of each is used again, because making one takes longer than a hook."""
-
-
-def on_connection(url: URL, action: Callable[[Connection], _Answer]) -> _Answer:
-    """Do something on a connection of its own, beside the store."""
-    made = _engines.pop(url, None) or engine(url)
-    _engines[url] = made
-    while len(_engines) > _MOST_ENGINES:
-        _engines.popitem(last=False)[1].dispose()
-    with ends_within(_SECONDS), made.connect() as connection:
-        return action(connection)
-
-
-def _forget(url: URL) -> None:
-    """Close the connection that hooks used in a namespace."""
-    made = _engines.pop(url, None)
-    if made is not None:
-        made.dispose()
-
-
-@contextmanager
-def _as_usage(server: URL, what: str) -> Iterator[None]:
-    """Say in one sentence why a server cannot be used."""
-    try:
-        with translated(f"{server.render_as_string(hide_password=True)}: cannot {what}"):
-            yield
-    except StoreError as error:
-        cause = error.__cause__
-        said = " ".join(str(cause.orig).split()) if isinstance(cause, DBAPIError) and cause.orig is not None else ""
-        raise UsageProblem(f"{error}{f' (the server says: {said})' if said else ''}") from error
 
 
 # -- adapters
@@ -185,13 +61,29 @@ def options(url_of: UrlOf, claims: Claims) -> dict[str, Any]:
 
 def postgresql_of(lab: Lab) -> URL:
     """Ask the kit for PostgreSQL."""
-    return make_url(lab.server("postgresql"))
+    return _of_kind(lab, "postgresql", "postgresql")
 
 
 def mariadb_of(lab: Lab) -> URL:
     """Ask the kit for MariaDB; to one that the kit starts, on this machine, TLS is only slow."""
-    server = make_url(lab.server("mariadb"))
+    server = _of_kind(lab, "mariadb", "mysql")
     return server.update_query_dict({"ssl_disabled": "true"}) if lab.starts("mariadb") else server
+
+
+def _of_kind(lab: Lab, name: str, dialect: str) -> URL:
+    """Ask for a server, and insist that its address is that of such a database.
+
+    Raises:
+        UsageProblem: the user named something else.
+    """
+    server = server_at(lab.server(name))
+    known = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
+    if known.get(server.get_backend_name()) != dialect or "namespaces" in server.query:
+        raise UsageProblem(
+            f"--server {name}={server.render_as_string(hide_password=True)}: expected {dialect}://user:password@host:port/database; "
+            "any other database, and namespaces=shared, are named as the target itself"
+        )
+    return server
 
 
 _POSTGRESQL = options(postgresql_of, dialect_of(make_url("postgresql://")).claims)
@@ -234,20 +126,19 @@ def server_at_url(url: str) -> Adapter:
     """Give the adapter of a store on a server of the user's.
 
     Args:
-        url: ``postgresql+psycopg://user:password@host:port/database``, or ``mysql+pymysql``, ``mariadb+pymysql``.
+        url: ``postgresql+psycopg://user:password@host:port/database``, or ``mysql+pymysql``, ``mariadb+pymysql``; with
+            ``?namespaces=shared`` where the user may make no schemas or databases.
 
     Raises:
         UsageProblem: it names no server and database.
     """
-    server = _server_at(url)
+    server = server_at(url)
+    place = SharedPlace.named_by(server)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{server.get_backend_name()}-{server.host}-{server.port or ''}-{server.database}")
+    if place is not None:
+        return _in_shared_place(place, f"{name}-shared")
 
-    @adapter(
-        EnumeratesRuns,
-        target=re.sub(
-            r"[^A-Za-z0-9._-]+", "-", f"{server.get_backend_name()}-{server.host}-{server.port or ''}-{server.database}"
-        ),
-        **options(lambda _: server, dialect_of(server).claims),
-    )
+    @adapter(EnumeratesRuns, target=name, **options(lambda _: server, dialect_of(server).claims))
     def on_server(lab: Lab) -> Iterator[EnumeratesRuns]:
         store = SqlRunStore(namespace_url(server, lab))
         yield store
@@ -256,14 +147,25 @@ def server_at_url(url: str) -> Adapter:
     return on_server
 
 
-def _server_at(url: str) -> URL:
-    try:
-        server = make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise UsageProblem("the URL of the database cannot be read; write scheme://user:password@host:port/database") from error
-    if not server.host or not server.database:
-        missing = "host" if not server.host else "database"
-        raise UsageProblem(
-            f"{server.render_as_string(hide_password=True)} names no {missing}; write {server.drivername}://user:password@host:port/database"
-        )
-    return server
+def _in_shared_place(place: SharedPlace, target: str) -> Adapter:
+    @adapter(EnumeratesRuns, target=target, **options_in(place))
+    def in_shared_place(lab: Lab) -> Iterator[EnumeratesRuns]:  # noqa: ARG001  # every namespace is this place
+        store = SqlRunStore(place.url)
+        yield store
+        store.close()
+
+    return in_shared_place
+
+
+def leftovers_at_url(url: str) -> list[Leftover]:
+    """Find what killed runs left on a server of the user's.
+
+    Args:
+        url: as for :func:`server_at_url`, also without a driver.
+
+    Raises:
+        UsageProblem: it names no server and database, or the server cannot be used.
+    """
+    server = server_at(url)
+    place = SharedPlace.named_by(server)
+    return leftovers_on(server) if place is None else leftovers_in(place)

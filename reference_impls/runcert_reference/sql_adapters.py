@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
-from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, UsageProblem, adapter
+from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, Leftover, UsageProblem, adapter
 from runcert_reference.claimed_options import claimed_options
-from runcert_reference.file_adapters import make_namespace, remove_namespace
+from runcert_reference.file_adapters import leftovers_in, make_namespace, remove_namespace
 from runcert_reference.sql.engines import engine, sqlite_url
 from runcert_reference.sql.operations import count_runs, damage_run, retire_run
 from runcert_reference.sql.run_store import CLAIMS, AsyncSqlRunStore, SqlRunStore
 from runcert_reference.sql.schema import upgrade
 
-__all__ = ["sqlite", "sqlite_async", "sqlite_at_url"]
+__all__ = ["leftovers_at_url", "sqlite", "sqlite_async", "sqlite_at_url"]
 
 _Answer = TypeVar("_Answer")
 
@@ -136,6 +136,18 @@ def sqlite_at_url(url: str) -> Adapter:
         store.close()
 
     return sqlite_below
+
+
+def leftovers_at_url(url: str) -> list[Leftover]:
+    """Find what killed runs left in a directory of the user's.
+
+    Args:
+        url: ``sqlite:////path/to/an/existing/directory``.
+
+    Raises:
+        UsageProblem: it names no directory.
+    """
+    return leftovers_in(_directory_at(url))
 
 
 def _directory_at(url: str) -> Path:

@@ -228,7 +228,7 @@ def test_targets_and_faulty_stores_are_listed(runcert: Runcert) -> None:
 
 
 def test_every_command_has_help(runcert: Runcert) -> None:
-    for command in ("certify", "clauses", "list", "replay", "verify", "rerun", "compare", "selfcheck"):
+    for command in ("certify", "clauses", "list", "replay", "verify", "rerun", "compare", "clean", "selfcheck"):
         assert "Usage: runcert" in runcert(command, "--help", expected=0).out
 
 

@@ -70,6 +70,8 @@ def test_commands_that_are_not_run_are_those_that_run_the_tests(page: Path) -> N
         ("docs/tutorial/certify-your-first-store.md", "python", "docs/tutorial/files"),
         ("docs/tutorial/stores-over-packages.md", "python", "examples"),
         ("docs/how-to/waive-a-failure.md", "toml", "docs/how-to/files"),
+        ("docs/how-to/run-in-github-actions.md", "yaml", "docs/how-to/files"),
+        ("docs/how-to/run-in-gitlab-ci.md", "yaml", "docs/how-to/files"),
     ],
 )
 def test_files_are_shown_as_they_are(page: str, language: str, directory: str) -> None:

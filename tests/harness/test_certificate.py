@@ -310,5 +310,27 @@ def test_certificates_are_laid_side_by_side(partial: Certificate, failed_run: Fi
     assert "| RUN-FIND-1 | pass | - |" in comparison_markdown([partial, other])
 
 
+@pytest.mark.parametrize(
+    ("paths", "header"),
+    [
+        (["out/pg-16/memory/certificate.json", "out/pg-18/memory/certificate.json"], ["memory (pg-16)", "memory (pg-18)"]),
+        (["out/pg-16", "out/pg-18"], ["memory (pg-16)", "memory (pg-18)"]),
+        (["a.json", "b.json"], ["memory (a.json)", "memory (b.json)"]),
+        (["out/memory", "out/new/memory"], ["memory", "memory (new)"]),
+        (["out/memory", "out/memory"], ["memory", "memory"]),
+    ],
+)
+def test_targets_of_one_name_are_told_apart_by_their_paths(partial: Certificate, paths: list[str], header: list[str]) -> None:
+    rows = comparison_rows([partial, partial], [Path(path) for path in paths])
+
+    assert ["clause", *header] == rows[0]
+
+
+def test_targets_of_different_names_need_no_paths(partial: Certificate, failed_run: Finished) -> None:
+    other = make_certificate(failed_run.report, failed_run.facts)
+
+    assert ["clause", "memory", failed_run.report.name] == comparison_rows([partial, other], [Path("a/b"), Path("a/c")])[0]
+
+
 def test_the_format_is_named_in_the_schema() -> None:
     assert schema()["properties"]["format"]["const"] == FORMAT

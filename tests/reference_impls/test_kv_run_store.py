@@ -44,7 +44,7 @@ from runcert_contract import (
 
 redis = pytest.importorskip("redis")
 
-from runcert_reference import kv_adapters  # noqa: E402  # only where the driver is installed
+from runcert_reference import kv_adapters, kv_namespaces  # noqa: E402  # only where the driver is installed
 from runcert_reference.kv import connections  # noqa: E402
 from runcert_reference.kv.addresses import Address  # noqa: E402
 from runcert_reference.kv.keys import Keys  # noqa: E402
@@ -581,14 +581,14 @@ def test_a_cancelled_call_takes_its_own_reply_with_it(address: Address, server: 
 def test_a_namespace_is_removed_whole_and_alone(address: Address, server: Any, tmp_path: Path) -> None:
     server.set("of somebody", "else")
     server.set("rc_ax:1", "another run's")
-    prepared = kv_adapters.make_namespace(address, lab_named("rc_a", tmp_path))
+    prepared = kv_namespaces.make_namespace(address, lab_named("rc_a", tmp_path))
     with closing(ValkeyRunStore(address, "rc_a")) as store:
         for number in range(5):
             store.create(a_run(f"r{number}", tenant_id=f"t{number % 2}"))
     lab = lab_named("rc_a", tmp_path, prepared)
 
-    counted = kv_adapters.count_keys(address, "rc_a")
-    kv_adapters.remove_namespace(address, lab)
+    counted = kv_namespaces.count_keys(address, "rc_a")
+    kv_namespaces.remove_namespace(address, lab)
 
     assert {"runs": 5, "retired": 0, "index entries": 5, "other keys": 1} == counted
     assert {b"of somebody", b"rc_ax:1"} == keys_of(server)
@@ -598,9 +598,9 @@ def test_a_namespace_that_is_somebody_elses_is_refused_and_left(address: Address
     server.set("rc_a:run:r1", "mine")
 
     with pytest.raises(UsageProblem, match="not this run's"):
-        kv_adapters.make_namespace(address, lab_named("rc_a", tmp_path))
+        kv_namespaces.make_namespace(address, lab_named("rc_a", tmp_path))
     with pytest.raises(RuntimeError, match="mark"):
-        kv_adapters.remove_namespace(address, lab_named("rc_a", tmp_path, {"namespace": "rc_a", "mark": "another"}))
+        kv_namespaces.remove_namespace(address, lab_named("rc_a", tmp_path, {"namespace": "rc_a", "mark": "another"}))
     assert {b"rc_a:run:r1"} == keys_of(server)
 
 
@@ -632,11 +632,11 @@ def test_a_user_who_may_touch_only_keys_of_the_kit_can_certify_and_the_rest_is_l
 def test_a_database_full_of_other_keys_is_refused(
     address: Address, server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kv_adapters, "_MOST_KEYS", 1)
+    monkeypatch.setattr(kv_namespaces, "_MOST_KEYS", 1)
     server.mset({"a": 1, "b": 2})
 
     with pytest.raises(UsageProblem, match="holds 2 keys"):
-        kv_adapters.make_namespace(address, lab_named("rc_a", tmp_path))
+        kv_namespaces.make_namespace(address, lab_named("rc_a", tmp_path))
     assert {b"a", b"b"} == keys_of(server)
 
 
@@ -654,7 +654,7 @@ def test_a_server_that_cannot_be_used_is_a_usage_problem_of_its_namespace(fake: 
     fake.answers["INFO"] = bulk(FACTS.replace("role:master", "role:slave"))
 
     with pytest.raises(UsageProblem, match=rf"127\.0\.0\.1:{fake.port}: .*replica"):
-        kv_adapters.make_namespace(Address("127.0.0.1", fake.port), lab_named("rc_a", tmp_path))
+        kv_namespaces.make_namespace(Address("127.0.0.1", fake.port), lab_named("rc_a", tmp_path))
 
 
 def unused_port() -> int:

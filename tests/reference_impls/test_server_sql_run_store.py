@@ -34,16 +34,12 @@ from runcert_contract import (
     StoreError,
     StoreUnavailable,
 )
-from runcert_reference import server_sql_adapters
+from runcert_reference import server_sql_namespaces
 from runcert_reference.records import write_record
-from runcert_reference.server_sql_adapters import (
-    make_namespace,
-    namespace_url,
-    on_connection,
-    remove_namespace,
-    server_at_url,
-)
+from runcert_reference.server_sql_adapters import server_at_url
+from runcert_reference.server_sql_namespaces import make_namespace, namespace_url, on_connection, remove_namespace
 from runcert_reference.sql import deadlines, dialects, mysql, run_store, schema
+from runcert_reference.sql import postgresql as postgresql_dialect
 from runcert_reference.sql.engines import async_engine, dialect_of, engine
 from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
 
@@ -158,6 +154,15 @@ def test_a_server_that_takes_no_large_packets_is_refused(servers: Servers, tmp_p
 
 
 # -- the session
+
+
+def test_a_server_that_is_too_old_is_refused(inside: URL, store: SqlRunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((postgresql_dialect, "OLDEST"), (mysql, "OLDEST_MARIADB")):
+        monkeypatch.setattr(module, name, (99, 1))
+    found = r"version \d+\.\d+, this store needs 99 or newer|is MariaDB \d+\.\d+\.\d+, this store needs 99\.1 or newer"
+
+    with pytest.raises(Misconfigured, match=found):
+        SqlRunStore(inside)
 
 
 @pytest.mark.parametrize("drivername", ["mysql+pymysql", "mariadb+pymysql", "mysql"])
@@ -498,7 +503,7 @@ def test_a_namespace_whose_tables_cannot_be_made_is_removed_again(
     def refuse(url: URL) -> None:
         raise Misconfigured("the tables cannot be made")
 
-    monkeypatch.setattr(server_sql_adapters, "upgrade", refuse)
+    monkeypatch.setattr(server_sql_namespaces, "upgrade", refuse)
     lab = _lab(tmp_path, name="rc_half_made")
 
     with pytest.raises(UsageProblem, match="the tables cannot be made"):

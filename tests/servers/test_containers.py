@@ -1,4 +1,4 @@
-"""How containers are asked for, with a Docker made up for the test; real ones are another test's, where there is a Docker."""
+"""How containers are asked for, with a Docker made up for the test; real ones are in test_real_containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +30,7 @@ class MadeUpContainer:
 
     port = 0
     host = "127.0.0.1"
+    mode = "docker_host"
     status = "running"
     made: list[MadeUpContainer]
 
@@ -83,11 +84,14 @@ class Docker(MadeUpContainer):
     """The same, with the host as the client of Docker gives it."""
 
     def get_docker_client(self) -> Any:
-        host = self.host
+        host, mode = self.host, self.mode
 
         class Client:
             def host(self) -> str:
                 return host
+
+            def get_connection_mode(self) -> SimpleNamespace:
+                return SimpleNamespace(value=mode)
 
         return Client()
 
@@ -100,7 +104,7 @@ def docker(monkeypatch: pytest.MonkeyPatch) -> type[Docker]:
     for name in ("testcontainers", "testcontainers.core"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, "testcontainers.core.container", module)
-    for name, value in {"made": [], "host": "127.0.0.1", "status": "running"}.items():
+    for name, value in {"made": [], "host": "127.0.0.1", "mode": "docker_host", "status": "running"}.items():
         monkeypatch.setattr(Docker, name, value, raising=False)
     return Docker
 
@@ -184,10 +188,14 @@ def test_the_command_of_the_image_starts_a_server_that_takes_the_password(
         socket.create_connection(("127.0.0.1", docker.port), timeout=5)
 
 
+@pytest.mark.parametrize(
+    ("host", "mode"), [("172.17.0.1", "docker_host"), ("localhost", "gateway_ip"), ("localhost", "bridge_ip")]
+)
 def test_a_container_whose_host_is_elsewhere_publishes_its_port_there(
-    docker: type[Docker], monkeypatch: pytest.MonkeyPatch
+    docker: type[Docker], monkeypatch: pytest.MonkeyPatch, host: str, mode: str
 ) -> None:
-    monkeypatch.setattr(docker, "host", "172.17.0.1")
+    monkeypatch.setattr(docker, "host", host)
+    monkeypatch.setattr(docker, "mode", mode)
     container = docker("image").with_exposed_ports(5432)
     containers._publish_privately(container, KINDS["postgresql"])
 

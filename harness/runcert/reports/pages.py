@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runcert.certificate import NEVER_COVERED, RunFacts
@@ -89,9 +90,9 @@ def report_page(report: TargetReport, facts: RunFacts) -> str:
     )
 
 
-def comparison_page(certificates: Sequence[Mapping[str, Any]]) -> str:
+def comparison_page(certificates: Sequence[Mapping[str, Any]], paths: Sequence[Path] = ()) -> str:
     """Give certificates side by side as a page: rows are clauses, columns are targets."""
-    header, verdicts, *rows = comparison_rows(certificates)
+    header, verdicts, *rows = comparison_rows(certificates, paths)
     table = [{"clause": row[0], "verdicts": row[1:], "differs": len(set(row[1:])) > 1} for row in rows]
     return _render(
         "comparison.html",

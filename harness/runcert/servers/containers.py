@@ -119,9 +119,13 @@ class Containers:
 
 
 def _publish_privately(container: Any, kind: Kind) -> None:
-    """Publish the port on 127.0.0.1 alone, where that is how the containers of this machine are reached."""
+    """Publish the port on 127.0.0.1 alone, where that is how the containers of this machine are reached.
+
+    A kit that runs inside a container reaches others by the gateway, or by their own address, and not by its own 127.0.0.1.
+    """
     local = not os.environ.get("DOCKER_HOST", "").startswith(("tcp://", "ssh://", "http"))
-    if local and container.get_docker_client().host() in ("localhost", "127.0.0.1"):
+    client = container.get_docker_client()
+    if local and client.get_connection_mode().value == "docker_host" and client.host() in ("localhost", "127.0.0.1"):
         container.ports[f"{kind.container_port}/tcp"] = ("127.0.0.1",)
         container.ports.pop(str(kind.container_port), None)
 

@@ -11,8 +11,9 @@ from runcert.adapters import Adapter
 from runcert.faulty import FaultyStore
 from runcert_contract import Claims
 from runcert_reference.faulty.over_memory import make_faulty
-from runcert_reference.server_sql_adapters import UrlOf, make_namespace, mariadb_of, namespace_url, on_connection, postgresql_of
+from runcert_reference.server_sql_adapters import mariadb_of, postgresql_of
 from runcert_reference.server_sql_adapters import options as server_options
+from runcert_reference.server_sql_namespaces import UrlOf, make_namespace, namespace_url, on_connection
 from runcert_reference.sql import mysql, postgresql
 from runcert_reference.sql.run_store import SqlRunStore
 

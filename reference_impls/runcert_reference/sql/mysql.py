@@ -29,6 +29,9 @@ CLAIMS = replace(
 An identifier is a key of an index, which holds at most 3,072 bytes: 768 code points of 4 bytes.
 """
 
+OLDEST_MARIADB, OLDEST_MYSQL = (10, 2), (5, 7)
+"""The first releases whose indexes hold keys of 3,072 bytes by default."""
+
 _SMALLEST_PACKET = 8 * 1024 * 1024
 """What the largest record takes in one statement: escaped as JSON, and escaped again as a literal."""
 
@@ -98,6 +101,13 @@ def _set_up(connection: Any, mariadb: bool) -> None:
 
 
 def _check(connection: Connection) -> None:
+    mariadb = bool(getattr(connection.dialect, "is_mariadb", False))
+    found, oldest = connection.dialect.server_version_info or (), OLDEST_MARIADB if mariadb else OLDEST_MYSQL
+    if found < oldest:
+        raise Misconfigured(
+            f"the server is {'MariaDB' if mariadb else 'MySQL'} {'.'.join(map(str, found)) or 'of an unknown version'}, "
+            f"this store needs {'.'.join(map(str, oldest))} or newer"
+        )
     packet = int(connection.execute(text("SELECT @@max_allowed_packet")).scalar_one())
     if packet < _SMALLEST_PACKET:
         raise Misconfigured(

@@ -29,6 +29,9 @@ CLAIMS = replace(
 An identifier is a key of an index, an entry of which holds at most 2,704 bytes: 640 code points of 4 bytes and the header fit.
 """
 
+OLDEST = (10,)
+"""The first release that the driver talks to."""
+
 _SETTINGS: Mapping[str, str] = {
     "statement_timeout": f"{STATEMENT_SECONDS}s",
     "lock_timeout": f"{LOCK_SECONDS}s",
@@ -108,7 +111,11 @@ def _set_up(connection: Any, mariadb: bool) -> None:
 
 
 def _check(connection: Connection) -> None:
-    """Accept every server that has the tables."""
+    found = connection.dialect.server_version_info or ()
+    if found < OLDEST:
+        raise Misconfigured(
+            f"the server is of version {'.'.join(map(str, found)) or 'unknown'}, this store needs {OLDEST[0]} or newer"
+        )
 
 
 POSTGRESQL = Dialect(
