@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _TRACEBACK = "RUNCERT_TRACEBACK"
+_UNDECIDED = 3
 _Parameters = ParamSpec("_Parameters")
 
 DEPTHS = click.Choice(["quick", "standard", "exhaustive"])
@@ -37,52 +38,41 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
 
     @functools.wraps(command)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
-        stopped = _stop_as_for_interrupt()
-        from runcert.masking import without_passwords
-        from runcert.problems import ExitCode, KitProblem, ServerLost, UsageProblem, describe_error
+        from runcert import interruption
 
+        interruption.take_signals()
         try:
             code = command(*args, **kwargs)
-        except UsageProblem as problem:
-            click.echo(f"runcert: {without_passwords(str(problem))}", err=True)
-            code = ExitCode.COULD_NOT_START
-        except KitProblem as problem:
-            click.echo(f"runcert: the kit failed, which is a defect to report: {without_passwords(str(problem))}", err=True)
-            code = ExitCode.UNDECIDED
-        except ServerLost as problem:
-            click.echo(f"runcert: {without_passwords(str(problem))}", err=True)
-            code = ExitCode.UNDECIDED
-        except KeyboardInterrupt:
-            click.echo("runcert: interrupted; everything that was started is stopped", err=True)
-            code = 128 + (stopped[0] if stopped else signal.SIGINT)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = ExitCode.UNDECIDED
+            code = _UNDECIDED
+        except KeyboardInterrupt:
+            code = 128 + signal.SIGINT
         except Exception as error:
             if os.environ.get(_TRACEBACK):
                 raise
-            click.echo(
-                f"runcert: the kit failed, which is a defect to report: {without_passwords(describe_error(error))}", err=True
-            )
-            click.echo(f"(set {_TRACEBACK}=1 to see where)", err=True)
-            code = ExitCode.UNDECIDED
+            code = _UNDECIDED if interruption.came() else _told(error)
+        if interruption.came() or code == 128 + signal.SIGINT:  # also where the exception was lost or wrapped on its way here
+            click.echo("runcert: interrupted; everything that was started is stopped", err=True)
+            code = 128 + (interruption.came() or signal.SIGINT)
         sys.exit(int(code))
 
     return run
 
 
-def _stop_as_for_interrupt() -> list[int]:
-    """Treat the signals that ask a process to end like Ctrl-C, so that everything is cleaned up; gives those that came."""
-    stopped: list[int] = []
+def _told(error: Exception) -> int:
+    """Say in one message what went wrong, and give the exit code."""
+    from runcert.masking import without_passwords
+    from runcert.problems import ExitCode, KitProblem, ServerLost, UsageProblem, describe_error
 
-    def stop(number: int, _: object) -> None:
-        stopped.append(number)
-        raise KeyboardInterrupt
-
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), stop)
-    return stopped
+    if isinstance(error, (UsageProblem, ServerLost)):
+        click.echo(f"runcert: {without_passwords(str(error))}", err=True)
+        return int(ExitCode.COULD_NOT_START if isinstance(error, UsageProblem) else ExitCode.UNDECIDED)
+    said = str(error) if isinstance(error, KitProblem) else describe_error(error)
+    click.echo(f"runcert: the kit failed, which is a defect to report: {without_passwords(said)}", err=True)
+    if not isinstance(error, KitProblem):
+        click.echo(f"(set {_TRACEBACK}=1 to see where)", err=True)
+    return int(ExitCode.UNDECIDED)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -25,6 +25,7 @@ from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
+from runcert import interruption
 from runcert.backends import Backends
 from runcert.differing import Answer
 from runcert.execution import CheckResult
@@ -43,6 +44,7 @@ INTRODUCTION_SECONDS = 90.0
 """How long loading and smoke-testing one target may take."""
 
 SILENCE_SECONDS = 900.0
+_LOOK_SECONDS = 0.5
 """How long a child may say nothing at all while it runs checks."""
 
 _MOST_LOSSES = 3
@@ -126,6 +128,7 @@ class Supervisor:
     @contextmanager
     def running(self) -> Iterator[Supervisor]:
         """Make the run's directory, and leave nothing behind."""
+        interruption.clean_up_from_now_on()
         try:
             root = tempfile.mkdtemp(prefix="runcert-")
         except OSError as error:
@@ -266,6 +269,7 @@ class Supervisor:
         for thread in threads:
             while thread.is_alive():
                 thread.join(timeout=0.2)
+                interruption.check()
                 self.servers.check()
                 if troubles and isinstance(troubles[0], ServerLost):
                     raise troubles[0]  # what the others still find says nothing
@@ -390,10 +394,12 @@ class Supervisor:
 
     def _next(self, process: _Process, seconds: float) -> dict[str, Any] | None:
         """Give the next message; None when the child is gone, kind "silence" when it said nothing for too long."""
-        try:
-            return process.messages.get(timeout=max(seconds, 0.01))
-        except queue.Empty:
-            return {"kind": "silence"}
+        deadline = time.monotonic() + max(seconds, 0.01)
+        while (left := deadline - time.monotonic()) > 0:
+            interruption.check()
+            with suppress(queue.Empty):
+                return process.messages.get(timeout=min(left, _LOOK_SECONDS))
+        return {"kind": "silence"}
 
     def _let_go(self, process: _Process) -> None:
         if process.channel is not None:
@@ -442,8 +448,7 @@ def _undisturbed() -> Iterator[None]:
     """Let no signal interrupt the body, which cleans up; a second Ctrl-C changes nothing any more."""
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-        before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in interruption.SIGNALS}
     try:
         yield
     finally:
@@ -459,7 +464,8 @@ def _listen(process: _Process, listener: Listener) -> None:
         process.messages.put(None)
         return
     finally:
-        listener.close()
+        with suppress(OSError):  # the run was given up meanwhile, and its directory is gone
+            listener.close()
     process.connected.set()
     while (message := process.channel.receive()) is not None:
         process.messages.put(message)

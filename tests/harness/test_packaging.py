@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("runcert", "runcert_contract", "runcert_reference", "runcert_suites")
 EXPECTED = re.compile(
     r"""
-    runcert/certificate\.schema\.json
+    runcert_command\.py
+    | runcert/certificate\.schema\.json
     | runcert/reports/templates/[a-z]+\.(html|css)
     | (runcert|runcert_contract|runcert_reference|runcert_suites)/py\.typed
     | (runcert|runcert_contract|runcert_reference|runcert_suites)/([a-z][a-z0-9_]*/)*(__init__|__main__|[a-z][a-z0-9_]*)\.py
