@@ -172,6 +172,7 @@ def contradictions(certificate: Mapping[str, Any]) -> list[str]:
             found.extend(_suite_problems(section))
         for clause in section["clauses"]:
             found.extend(_clause_problems(clause, section, certificate["waivers"], certificate["target"]["name"]))
+    found.extend(_waiver_problems(certificate))
     found.extend(_grade_problems(certificate))
     return found
 
@@ -261,6 +262,9 @@ def _clause_problems(
         covered = any(w["clause"] == clause["id"] and w["target"] in (None, target) for w in waivers)
         return [] if verdict is Verdict.FAIL and covered else [f"{clause['id']}: waived, but there is no failure or no waiver"]
     problems = _applies_problems(clause, section)
+    names = [result.check for result in results]
+    if len(set(names)) != len(names):
+        problems.append(f"{clause['id']}: a check is listed twice")
     if verdict is not stated:
         problems.append(f"{clause['id']}: the verdict says {stated.value}, the checks listed say {verdict.value}")
     return problems
@@ -279,6 +283,19 @@ def _applies_problems(clause: Mapping[str, Any], section: Mapping[str, Any]) -> 
         return []
     words = {None: "applies", Verdict.NOT_CLAIMED: "is not claimed", Verdict.UNSUPPORTED: "is declared absent"}
     return [f"{clause['id']}: it says that the clause {words.get(stated)}, the claims say that it {words.get(answer.verdict)}"]
+
+
+def _waiver_problems(certificate: Mapping[str, Any]) -> list[str]:
+    """Find waivers of clauses that do not fail: the run would have complained of them."""
+    verdicts = {clause["id"]: clause["verdict"] for section in certificate["contracts"] for clause in section["clauses"]}
+    target = certificate["target"]["name"]
+    idle = [
+        w["clause"]
+        for w in certificate["waivers"]
+        if w["target"] in (None, target) and verdicts.get(w["clause"], "waived") not in ("fail", "waived")
+    ]
+    missing = idle if not certificate["complaints"] else []
+    return [f"{name}: it is waived and does not fail, of which a run complains; there is no complaint" for name in missing]
 
 
 def _grade_problems(certificate: Mapping[str, Any]) -> list[str]:

@@ -59,9 +59,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; plan what is to run when targets were named."""
     config.addinivalue_line("markers", "clause(id): the clause of the catalogue that an item judges (runcert)")
-    targets = [*config.getini("certify"), *config.option.certify]
+    targets = [*_targets_of_ini(config), *config.option.certify]
     if targets and not config.option.help:
         _plan(config, targets)
+
+
+def _targets_of_ini(config: pytest.Config) -> list[str]:
+    """Give the targets of the ini file; files are named from where it stands, whatever directory pytest is started in."""
+    from runcert.targets import split_file_target
+
+    directory = config.rootpath if config.inipath is None else config.inipath.parent
+    found: list[str] = []
+    for text in config.getini("certify"):
+        file = None if "://" in text else split_file_target(text)
+        if file is not None:
+            path, attribute = file
+            text = f"{directory / path}{f':{attribute}' if attribute else ''}"  # noqa: PLW2901  # the same target, in full
+        found.append(text)
+    return found
 
 
 def _plan(config: pytest.Config, targets: list[str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,9 +96,11 @@ def _from_url(text: str) -> Target:
     entries = {entry.name: entry for entry in entry_points(group="runcert.url_schemes")}
     if scheme not in entries:
         known = ", ".join(sorted(entries)) or "none yet"
+        near = [name for name in entries if name.partition("+")[0] == scheme] or (["redis"] if scheme == "valkey" else [])
+        meant = f"did you mean {' or '.join(sorted(near))}? " if near and set(near) <= set(entries) else ""
         shown = without_passwords(text)
         raise UsageProblem(
-            f"no reference store for the URL {shown}: scheme {scheme!r} is not known (known schemes: {known}); "
+            f"no reference store for the URL {shown}: scheme {scheme!r} is not known (known schemes: {known}); {meant}"
             "write an adapter of a few lines and name its file instead"
         )
     make = load_entry(entries[scheme], text)
@@ -162,7 +165,15 @@ def _import_problem(name: str, error: BaseException) -> UsageProblem:
         return UsageProblem(
             f"{name} cannot be imported: there is no module {error.name!r}; install what provides it, or mind the spelling"
         )
-    return UsageProblem(f"{name} cannot be imported: {without_passwords(describe_error(error))}")
+    return UsageProblem(f"{name} cannot be imported: {without_passwords(describe_error(error))}{_line_of(name, error)}")
+
+
+def _line_of(name: str, error: BaseException) -> str:
+    """Say in which line of the adapter's own file an import failed, where that is known."""
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == Path(name).name
+    ]
+    return f" (line {lines[-1]})" if lines else ""
 
 
 def _attribute(module: ModuleType, name: str, where: str) -> Adapter:

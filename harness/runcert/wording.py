@@ -8,10 +8,12 @@ from enum import Enum
 
 from runcert_contract import Hung, Listing, Numbers, Operation, Outcome, Raised, Returned, Run, StoreError, canonical
 from runcert_contract.encoding import RawError
+from runcert_contract.identifiers import is_portable
 
 __all__ = ["difference", "operation_in_words", "outcome_in_words", "value_in_words"]
 
 _LONGEST = 160
+_ORDINARY_LENGTH = 40
 _ALWAYS = ("run_id", "version", "status")
 _RARELY = ("action_id", "proposal_id", "idempotency_key", "created_at", "updated_at", "attempt_token")
 
@@ -46,9 +48,15 @@ def _run(run: Run) -> str:
     for entry in fields(run):
         value = getattr(run, entry.name)
         default = entry.default if entry.default is not MISSING else {} if entry.default_factory is not MISSING else None
-        if entry.name in _ALWAYS or (entry.name not in _RARELY and (type(value), value) != (type(default), default)):
+        shown = entry.name not in _RARELY or _is_remarkable(value)
+        if entry.name in _ALWAYS or (shown and (type(value), value) != (type(default), default)):
             parts.append(f"{entry.name}={value_in_words(value)}")
     return f"Run({', '.join(parts)})"
+
+
+def _is_remarkable(value: object) -> bool:
+    """Say whether a value that is mostly of no interest is what a check is about: no short portable identifier."""
+    return isinstance(value, str) and not is_portable(value, _ORDINARY_LENGTH)
 
 
 def operation_in_words(operation: Operation) -> str:

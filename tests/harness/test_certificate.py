@@ -175,6 +175,16 @@ EVERYWHERE: dict[str, tuple[Edit, str]] = {
         lambda certificate: never_asked_for("RUN-FIND-1", certificate),
         "RUN-FIND-1: this build of the kit has",
     ),
+    "a check is listed twice": (
+        lambda certificate: clause_of(certificate, "RUN-FIND-1")["checks"].append(
+            clause_of(certificate, "RUN-FIND-1")["checks"][0]
+        ),
+        "RUN-FIND-1: a check is listed twice",
+    ),
+    "a waiver of what does not fail": (
+        top(waivers=[{"clause": "RUN-FIND-1", "reason": "known", "expires": "2099-01-01", "target": None}]),
+        "RUN-FIND-1: it is waived and does not fail",
+    ),
     "a check is made up": (
         lambda certificate: made_up("RUN-FIND-1", certificate),
         "unknown: Luck.test_luck",

@@ -70,6 +70,7 @@ def _operations(case: Case, run: Run, fresh: Run) -> list[Operation]:
         Create(run),
         CompareAndSet(run, updated(run)),
         CompareAndSet(fresh, updated(fresh)),
+        CompareAndSet(updated(run), updated(updated(run))),
     ]
     if case.claims.claims(Capability.ENUMERATES):
         operations.append(FindResumable(run.tenant_id))

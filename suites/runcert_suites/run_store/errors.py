@@ -88,6 +88,24 @@ class OnlyErrorsOfTheContract:
                 _typed(handle, FindResumable(name), f"find_resumable of {what}")
         case.evidence["values"] = len(hostile)
 
+    def test_versions_that_break_drivers(self, case: Case) -> None:
+        """Whatever number is given as a version, each method answers or refuses it, typed."""
+        handle = case.open()
+        judge = Judge(case)
+        stored = _stored(case, handle)
+        versions = (2**31 - 1, 2**31, 2**53, 2**63 - 2, 2**63 - 1, 2**63, 2**64, 10**40)
+        for version in versions:
+            case.steps.clear()
+            expected = replace(stored, version=version)
+            _typed(handle, CompareAndSet(expected, updated(expected)), f"an update that expects version {version}")
+            _typed(handle, CompareAndSet(stored, updated(stored, version=version)), f"an update to version {version}")
+            counted = updated(stored, recovery_count=version)
+            outcome = _typed(handle, CompareAndSet(stored, counted), f"an update with recovery_count {version}")
+            if outcome == Returned(True):
+                stored = counted
+        judge.accepted(handle.call(CompareAndSet(stored, updated(stored))), "an update after all those")
+        case.evidence["versions"] = len(versions)
+
     def test_every_refusal_is_typed(self, case: Case) -> None:
         """Each refusal that the contract knows is the error of that name, not the driver's or the encoder's."""
         handle = case.open()

@@ -5,6 +5,7 @@ An identifier that is not portable may be refused; the judge remembers which it 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -46,6 +47,9 @@ _LOOK_ALIKES = (
 )
 """Groups of strings that some comparison or normalisation takes for one another."""
 
+_NUMERALS = ("{}", "0{}", "000{}", "{}.0", "{}.00", "+{}", "-{}", "{}e0", " {}", "0x{:x}", "{:_}")
+"""Ways to write one number (or nearly): a column with a type of its own, or a parser, takes them for one another."""
+
 
 @clause("RUN-ID-1", isolated=True)
 class LookAlikesAreDifferent:
@@ -75,6 +79,14 @@ class LookAlikesAreDifferent:
         handle = case.open()
         for group in _LOOK_ALIKES:
             _are_different_tenants(case, handle, _around(case.fresh_id(""), group))
+
+    def test_numerals(self, case: Case) -> None:
+        """Strings that read as one number are different, as run ids and as tenants."""
+        handle = case.open()
+        for compare in (_are_different_runs, _are_different_tenants):
+            number = int.from_bytes(hashlib.sha256(case.fresh_id("n").encode()).digest()[:6])
+            compare(case, handle, [form.format(number) for form in _NUMERALS])
+        case.evidence["numerals"] = len(_NUMERALS)
 
     def test_other_identifiers(self, case: Case) -> None:
         """In every other field a look-alike comes back as it was given, and is never taken for another one."""

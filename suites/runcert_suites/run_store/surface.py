@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from runcert.checks import Violation, clause
 from runcert.handles import Handle
 from runcert.wording import outcome_in_words
 from runcert_contract import Find, JsonValue, Outcome, Returned, Run, RunStatus, canonical
+from runcert_contract.run_store import as_json
 from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import updated
 
@@ -92,18 +93,20 @@ def _try(case: Case, handle: Handle, reader: Handle, name: str, method: Callable
     ways = list(_ways(method))
     if not ways:
         return "listed only: takes no record"
+    answered = False
     for way in ways:
         case.steps.clear()
         run = _stored_run(case, handle)
         for rival in _rivals(run):
             outcome = _call(handle, name, partial(_make, method, way, rival))
+            answered |= isinstance(outcome, Returned)
             found = reader.call(Find(run.run_id))
             if found == Returned(None):
                 return "called: it removes"
             _unchanged(
                 case, run, f"{name}({way.shown}) with version {rival.version} on a run of version {run.version}", outcome, found
             )
-    return "called"
+    return "called" if answered else "called: it raised whatever form of a record it was given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,9 @@ _WAYS = (
     _Way("expected, updated", lambda rival: (_before(rival), rival)),
     _Way("run_id, run", lambda rival: (rival.run_id, rival)),
     _Way("{run_id: run}", lambda rival: ({rival.run_id: rival},)),
+    _Way("asdict(run)", lambda rival: (asdict(rival),)),
+    _Way("run as JSON", lambda rival: (as_json(rival),)),
+    _Way("run_id, asdict(run)", lambda rival: (rival.run_id, asdict(rival))),
 )
 _MOST_MORE = 3
 _TEXT = "runcert"
