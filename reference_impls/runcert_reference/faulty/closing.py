@@ -43,6 +43,18 @@ class ClosedHandlesRefuseUpdates(MemoryRunStore):
             return False
 
 
+@faulty_memory("RUN-CLOSED-1", source="the clause: an update that is answered before the handle is looked at")
+class ClosedHandlesAnswerStaleUpdates(MemoryRunStore):
+    """compare_and_set compares versions first, so that a stale update is answered with False on a closed handle, too."""
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        entry = self._space.entries.get(expected.run_id)
+        if not self._open and entry is not None and entry.version != expected.version:
+            deviates()
+            return False
+        return super().compare_and_set(expected, updated)
+
+
 @faulty_memory("RUN-CLOSED-1", source="the clause: the error of the driver")
 class ClosedHandlesRaiseTheirOwnError(MemoryRunStore):
     """What a closed handle raises is whatever the missing connection raises."""

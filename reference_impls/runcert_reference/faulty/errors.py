@@ -45,6 +45,18 @@ class DriverErrorsLeaveForLargeIntegers(MemoryRunStore):
         return stored
 
 
+@faulty_memory("RUN-ERROR-1", source="the clause: versions of a driver")
+class DriverErrorsLeaveForLargeVersions(MemoryRunStore):
+    """A version that does not fit into the column of 64 bits ends in the error of the driver."""
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        changed = super().compare_and_set(expected, updated)
+        if type(updated.version) is int and updated.version >= 2**63:
+            deviates()
+            struct.pack("<q", updated.version)
+        return changed
+
+
 @faulty_memory("RUN-ERROR-1", source="the clause: text of a driver")
 class EncodingErrorsLeave(MemoryRunStore):
     """An identifier that is no UTF-8 ends in a UnicodeEncodeError."""

@@ -53,6 +53,14 @@ def _without_accents(text: str) -> str:
 # -- RUN-ID-1
 
 
+@faulty_memory("RUN-ID-1", source="the clause: a column of numbers")
+class NumeralsAreNumbers(_Keyed):
+    """run ids of digits are kept as numbers, so that leading zeros are gone."""
+
+    def _key(self, run_id: str) -> str:
+        return str(int(run_id)) if run_id.isascii() and run_id.isdigit() else run_id
+
+
 @faulty_memory("RUN-ID-1", source="D1 authzed/spicedb#3161")
 class RunIdsAreComparedWithoutCase(_Keyed):
     """run ids that differ in case only are one run."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
+from datetime import datetime
 
 from runcert.faulty import deviates
 from runcert_contract import Run
@@ -118,3 +120,13 @@ class AsyncSaveReplaces(AsyncMemoryRunStore):
         if run.run_id in self._store._space.entries:  # a faulty store reaches where it should not
             deviates()
         self._store._put(run)  # as above
+
+
+@faulty_memory("RUN-SURFACE-1", source="the clause: a record as a document")
+class DocumentsReplace(_ReplacesRuns):
+    """The store has a load_document(document) that writes the record described there."""
+
+    def load_document(self, document: dict[str, object]) -> None:
+        known = {entry.name for entry in fields(Run)}
+        if set(document) == known and isinstance(document["created_at"], datetime):
+            self._replace(Run(**document))  # type: ignore[arg-type]  # a faulty store believes what it is given
