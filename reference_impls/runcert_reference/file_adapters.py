@@ -129,18 +129,24 @@ def make_namespace(root: Path, lab: Lab) -> dict[str, str]:
     directory = root / lab.namespace
     mark = Mark.new(lab.namespace).to_json()
     _insist_on_room(root)
+    beside = _beside(directory)  # from the first moment there is a mark, also where a run is killed in between
     try:
+        _write(beside, json.dumps(mark))
         directory.mkdir(mode=0o700)
     except FileExistsError as error:
+        if directory.exists():
+            beside.unlink(missing_ok=True)
         raise UsageProblem(
             f"{directory} is there already and not this run's; name another directory, or remove it yourself"
         ) from error
     except OSError as error:
+        beside.unlink(missing_ok=True)
         raise _cannot_write(root, error) from error
     try:
-        _write(directory / _MARK, json.dumps(mark))
+        beside.rename(directory / _MARK)
     except OSError as error:
-        shutil.rmtree(directory, ignore_errors=True)
+        beside.unlink(missing_ok=True)
+        directory.rmdir()
         raise _cannot_write(root, error) from error
     return mark
 
@@ -158,25 +164,41 @@ def remove_namespace(root: Path, lab: Lab) -> None:
 
 
 def _mark_in(directory: Path) -> object:
+    return _read(directory / _MARK)
+
+
+def _beside(directory: Path) -> Path:
+    """Give the place of a mark whose directory is being made."""
+    return directory.with_name(f"{directory.name}.{_MARK}")
+
+
+def _read(file: Path) -> object:
     try:
-        return json.loads((directory / _MARK).read_bytes())
+        return json.loads(file.read_bytes())
     except (OSError, ValueError):
         return None
 
 
 def leftovers_in(root: Path) -> list[Leftover]:
     """Find the directories of namespaces below a directory, with a mark or without."""
+    names = {path.name.removesuffix(f".{_MARK}") for path in root.iterdir() if path.name.startswith(_PREFIX)}
+    return [_leftover(root / name) for name in sorted(names)]
 
-    def remove(directory: Path, mark: Mark | None) -> None:
-        if mark is None or Mark.read(_mark_in(directory)) != mark:
+
+def _leftover(directory: Path) -> Leftover:
+    def found() -> Mark | None:
+        mark = Mark.read(_mark_in(directory)) or Mark.read(_read(_beside(directory)))
+        return mark if mark is not None and mark.namespace == directory.name else None
+
+    def remove() -> None:
+        if mark is None or found() != mark:
             raise RuntimeError(f"{directory} does not have that mark any more, so it is left as it is")
-        shutil.rmtree(directory)
+        if directory.exists():
+            shutil.rmtree(directory)
+        _beside(directory).unlink(missing_ok=True)
 
-    found = [
-        path for path in sorted(root.iterdir()) if path.name.startswith(_PREFIX) and path.is_dir() and not path.is_symlink()
-    ]
-    marks = [(path, Mark.read(_mark_in(path))) for path in found]
-    return [Leftover("directory", str(path), mark, partial(remove, path, mark)) for path, mark in marks]
+    mark = found()
+    return Leftover("directory", str(directory), mark, remove)
 
 
 def leftovers_at_url(url: str) -> list[Leftover]:

@@ -57,7 +57,7 @@ class Directory(Backend):
         (root / "notes.txt").write_text("the user's")
 
     def names(self) -> set[str]:
-        return {path.name for path in self.root.iterdir()}
+        return {path.name.removesuffix(".made-by-runcert.json") for path in self.root.iterdir()}
 
     def lab(self, tmp_path: Path) -> Lab:
         empty = a_lab(tmp_path)
@@ -218,6 +218,19 @@ def test_a_url_that_cannot_be_cleaned_says_why(runcert: Runcert, url: str, messa
 
     assert message in done.err
     assert "hunter2" not in done.err
+
+
+def test_a_directory_that_was_made_and_not_marked_yet_has_its_mark_beside_it(runcert: Runcert, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "rc_1").mkdir()
+    for name in ("rc_1", "rc_2"):  # killed after the directory was made, and before
+        mark = replace(Mark.new(name), process="4194304999")
+        (root / f"{name}.made-by-runcert.json").write_text(json.dumps(mark.to_json()))
+    done = runcert("clean", root.as_uri(), expected=0)
+
+    assert "2 found, 2 removed" in done.out
+    assert [] == list(root.iterdir())
 
 
 def test_a_removal_that_fails_does_not_keep_the_others(runcert: Runcert, tmp_path: Path) -> None:
