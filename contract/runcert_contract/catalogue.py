@@ -13,7 +13,7 @@ from runcert_contract.clauses import Clause, Need
 
 __all__ = ["CATALOGUE", "CONTRACT_PREFIXES", "REVISION", "TESTABLE_CAPABILITIES", "TESTABLE_FAULTS", "Catalogue", "digest_of"]
 
-REVISION = 1
+REVISION = 2
 """Counts up whenever a clause is added or sharpened; a certificate names it together with the digest."""
 
 CONTRACT_PREFIXES: Mapping[str, str] = {"run-store": "RUN"}
@@ -22,7 +22,9 @@ CONTRACT_PREFIXES: Mapping[str, str] = {"run-store": "RUN"}
 TESTABLE_FAULTS = frozenset({Fault.CLOSE})
 """The faults that this revision can test; a promise for another one is a usage error."""
 
-TESTABLE_CAPABILITIES = frozenset({Capability.ENUMERATES, Capability.GUARDS_TERMINAL})
+TESTABLE_CAPABILITIES = frozenset(
+    {Capability.ENUMERATES, Capability.GUARDS_TERMINAL, Capability.VERSIONED_SCHEMA, Capability.BOUNDS_SILENCE}
+)
 """The capabilities that this revision can test; claiming another one is a usage error."""
 
 _TOPICS: tuple[tuple[str, str, tuple[Need, ...]], ...] = (
@@ -72,7 +74,7 @@ _TOPICS: tuple[tuple[str, str, tuple[Need, ...]], ...] = (
         "two namespaces on one backend never see each other's records, indexes, pointers, locks, counters; disposing of `ab` leaves `abc`",
         (Need.OWN_NAMESPACES,),
     ),
-    ("USABLE-1", "after any typed error the same handle works", ()),
+    ("USABLE-1", "after any typed error the same handle works once the backend does", ()),
     ("USABLE-2", "a find right after a refusal sees the winner", ()),
     (
         "CONTENTION-1",
@@ -85,6 +87,16 @@ _TOPICS: tuple[tuple[str, str, tuple[Need, ...]], ...] = (
         (Need.CONCURRENCY,),
     ),
     ("BOUND-1", "every call ends within the declared wait with a live backend, also under contention; a hang is a fail", ()),
+    (
+        "BOUND-2",
+        "every call ends within the declared wait with a backend that accepts and stays silent; a hang is a fail",
+        (Need.BOUNDS_SILENCE, Need.WIRE),
+    ),
+    (
+        "ABSENT-1",
+        "None, False and empty answers are statements about stored state; an outage, time-out, missing table or denied permission never yields them",
+        (Need.OUTAGE,),
+    ),
     (
         "CORRUPT-1",
         "an undecodable, cut or empty stored record is CorruptRecord for find, never absent, never defaults; create on its id raises AlreadyExists or CorruptRecord; an update raises CorruptRecord or succeeds by its version",
@@ -100,7 +112,27 @@ _TOPICS: tuple[tuple[str, str, tuple[Need, ...]], ...] = (
     ("DURABLE-1", "acknowledged writes survive each claimed fault as promised", (Need.CLOSE_PROMISE,)),
     ("DURABLE-3", "after each claimed fault nothing is invented, nothing older comes back", (Need.CLOSE_PROMISE,)),
     ("DURABLE-4", "after each claimed fault it still holds after recover, write again, reopen, read", (Need.CLOSE_PROMISE,)),
+    (
+        "EVICT-1",
+        "no TTL, eviction or retention of the backend removes an authoritative record; under pressure writes are refused, typed; a backend set to evict is refused at opening",
+        (Need.EVICTING_SERVER,),
+    ),
+    (
+        "SCHEMA-1",
+        "opening on a missing, older or newer schema raises Misconfigured and creates or alters nothing",
+        (Need.VERSIONED_SCHEMA, Need.SCHEMA, Need.OWN_NAMESPACES),
+    ),
+    (
+        "SCHEMA-2",
+        "a fresh and a migrated schema pass the same clauses and old records still come back",
+        (Need.VERSIONED_SCHEMA, Need.SCHEMA, Need.OWN_NAMESPACES),
+    ),
     ("RESIDUE-1", "refused and failed operations leave no rows, files, markers, locks", (Need.INVENTORY,)),
+    (
+        "RESIDUE-2",
+        "writers never share a temporary name, temporaries are never listed, and after a crash they are the only thing left over",
+        (Need.INVENTORY, Need.WIRE),
+    ),
     (
         "SURFACE-1",
         "no public callable outside the claimed contracts replaces a stored record (update, save, upsert, force_*)",

@@ -55,9 +55,20 @@ class Need(Enum):
     PURGE = "hook purge"
     LIMITS = "declared limit"
     CONCURRENCY = "second client in scope"
+    VERSIONED_SCHEMA = "capability versioned-schema"
+    BOUNDS_SILENCE = "capability bounds-silence"
+    SCHEMA = "hook schema"
+    WIRE = "connection through lab.route"
+    OUTAGE = "connection through lab.route and no hook outage"
+    EVICTING_SERVER = "server of the kit that can be set to evict"
 
 
-_CAPABILITIES = {Need.ENUMERATES: Capability.ENUMERATES, Need.GUARDS_TERMINAL: Capability.GUARDS_TERMINAL}
+_CAPABILITIES = {
+    Need.ENUMERATES: Capability.ENUMERATES,
+    Need.GUARDS_TERMINAL: Capability.GUARDS_TERMINAL,
+    Need.VERSIONED_SCHEMA: Capability.VERSIONED_SCHEMA,
+    Need.BOUNDS_SILENCE: Capability.BOUNDS_SILENCE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +119,8 @@ class Clause:
         Args:
             claims: the claims of the store.
             hooks: the names of the hooks that the adapter gives.
-            options: the names of further options that the adapter sets (``parity_with``).
+            options: the names of further options that the adapter sets (``parity_with``), and of what the kit was seen to reach
+                of the store (``wire``: its connections; ``evicting-server``: a server that the kit can start as one that evicts).
         """
         for need in self.needs:
             answer = _answer(need, claims, hooks, options)
@@ -130,6 +142,10 @@ def _answer(need: Need, claims: Claims, hooks: frozenset[str], options: frozense
         Need.PURGE: "purge" in hooks,
         Need.LIMITS: _declares_a_limit(claims),
         Need.CONCURRENCY: claims.admits_several_clients,
+        Need.SCHEMA: "schema" in hooks,
+        Need.WIRE: "wire" in options,
+        Need.OUTAGE: "wire" in options or "outage" in hooks,
+        Need.EVICTING_SERVER: "evicting-server" in options,
     }
     if given[need]:
         return Applies(None)

@@ -6,25 +6,31 @@ import inspect
 import random
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
 from runcert.adapters import Adapter
 from runcert.event_loops import EventLoopThread
-from runcert.handles import OPEN_SECONDS, Handle, Step
+from runcert.handles import OPEN_SECONDS, Handle, Step, translate
 from runcert.lab import Clock, Lab
 from runcert.leftovers import note_namespace
 from runcert.problems import AdapterProblem, UsageProblem, describe_error
+from runcert.reach import Reach
 from runcert.watchdog import Watchdog
+from runcert.wire import Wire
 from runcert_contract import Claims, JsonValue, Namespaces, Scope
 
 __all__ = ["Case", "Depth", "Namespace", "Workplace"]
 
 _T = TypeVar("_T")
+_END = object()
+
+PATIENCE = 0.4
+"""How long a store waits for a backend that does not answer, in seconds, where its adapter takes ``lab.patience``."""
 
 
 class Depth(Enum):
@@ -78,6 +84,7 @@ class Workplace:
         self._namespaces: list[Namespace] = []
         self._made = 0
         self.token = secrets.token_hex(4)
+        self.reach = Reach()
 
     @property
     def root(self) -> Path:
@@ -97,17 +104,22 @@ class Workplace:
             self._common = self.make()
         return self._common
 
-    def make(self, suffix: str = "") -> Namespace:
+    def make(self, suffix: str = "", settings: Mapping[str, Mapping[str, str]] | None = None) -> Namespace:
         """Make a namespace and prepare it.
 
         Args:
             suffix: appended to the name, to make one name the beginning of another.
+            settings: settings, by server, that this namespace gets instead of the adapter's.
         """
         base = f"rc_{self.token}_{self._made}"
-        return self.make_named(f"{base}{suffix}")
+        return self.make_named(f"{base}{suffix}", settings)
 
-    def make_named(self, name: str) -> Namespace:
+    def make_named(self, name: str, settings: Mapping[str, Mapping[str, str]] | None = None) -> Namespace:
         """Make the namespace ``name`` and prepare it.
+
+        Args:
+            name: its name.
+            settings: settings, by server, that this namespace gets instead of the adapter's.
 
         Raises:
             AdapterProblem: the adapter's ``prepare`` raised.
@@ -116,9 +128,17 @@ class Workplace:
         root = self._root / f"{self._made}-{name}"
         directory = root / "outer" / name
         directory.mkdir(parents=True)
-        lab = Lab(name, directory, Clock(root / "clock"), None, self._servers, self.secret, self._desk)
-        prepared = self.run_hook("prepare", self.adapter.prepare, lab)
-        lab = Lab(name, directory, lab.clock, prepared, self._servers, self.secret, self._desk)
+        lab = Lab(
+            name,
+            directory,
+            Clock(root / "clock"),
+            servers=self._servers,
+            _secret=self.secret,
+            desk=self._desk,
+            settings=settings or {},
+            reach=Reach() if settings else self.reach,
+        )
+        lab = replace(lab, prepared=self.run_hook("prepare", self.adapter.prepare, lab))
         if self.adapter.dispose is not None:
             note_namespace(root, self.spec, lab)
         namespace = Namespace(lab, root)
@@ -135,10 +155,11 @@ class Workplace:
         root = self._root / f"{self._made}-beside"
         return Workplace(f"{self.spec} beside {adapter.name}", adapter, root, self._servers, self._watchdog, self._desk)
 
-    def open(self, namespace: Namespace, note: Callable[[Step], None] | None = None) -> Handle:
-        """Open one more handle on ``namespace``."""
+    def open(self, namespace: Namespace, note: Callable[[Step], None] | None = None, wire: Wire | None = None) -> Handle:
+        """Open one more handle on ``namespace``; with a wire it is a client that gives up soon when its backend does not answer."""
         name = f"handle {len(namespace.handles) + 1}"
-        handle = Handle(self.adapter, namespace.lab, name, watchdog=self._watchdog, loop=self.loop, note=note)
+        lab = namespace.lab if wire is None else replace(namespace.lab, wire=wire, patience=PATIENCE)
+        handle = Handle(self.adapter, lab, name, watchdog=self._watchdog, loop=self.loop, note=note)
         namespace.handles.append(handle)
         return handle
 
@@ -221,6 +242,7 @@ class Case:
         self._own: list[Namespace] = []
         self._opened: list[tuple[Namespace, Handle]] = []
         self._second: Handle | None = None
+        self._wires: list[Wire] = []
         self._ids = 0
         self._token = f"{self.random.getrandbits(32):08x}"
         if self.claims.namespaces is Namespaces.SHARED:
@@ -246,13 +268,14 @@ class Case:
             self._own.append(self.workplace.make())
         return self._own[0]
 
-    def another_namespace(self, name: str | None = None) -> Namespace:
+    def another_namespace(self, name: str | None = None, settings: Mapping[str, Mapping[str, str]] | None = None) -> Namespace:
         """Make one more namespace, removed when the check ends.
 
         Args:
             name: its name; one is made where none is given.
+            settings: settings, by server, that it gets instead of the adapter's.
         """
-        made = self.workplace.make() if name is None else self.workplace.make_named(name)
+        made = self.workplace.make(settings=settings) if name is None else self.workplace.make_named(name, settings)
         self._own.append(made)
         return made
 
@@ -261,12 +284,33 @@ class Case:
         self._own.remove(namespace)
         self.workplace.dispose(namespace)
 
-    def open(self, namespace: Namespace | None = None) -> Handle:
-        """Open a handle, closed when the check ends."""
+    def open(self, namespace: Namespace | None = None, *, wire: Wire | None = None) -> Handle:
+        """Open a handle, closed when the check ends.
+
+        Args:
+            namespace: where; the namespace of the check where none is given.
+            wire: what stands between this handle and its backend.
+        """
         where = namespace or self.namespace()
-        handle = self.workplace.open(where, self.steps.append)
+        handle = self.workplace.open(where, self.steps.append, wire)
         self._opened.append((where, handle))
         return handle
+
+    def try_to_open(self, namespace: Namespace | None = None) -> Handle | BaseException:
+        """Open a handle, or give what the store raised instead, translated as the adapter says."""
+        try:
+            return self.open(namespace)
+        except AdapterProblem as problem:
+            if problem.__cause__ is None:
+                raise
+            return translate(problem.__cause__, self.adapter)
+
+    def wire(self) -> Wire:
+        """Give something to stand between a handle and its backend, closed when the check ends."""
+        self.workplace.root.mkdir(parents=True, exist_ok=True)
+        wire = Wire(self.workplace.root)
+        self._wires.append(wire)
+        return wire
 
     def another(self, handle: Handle) -> Handle:
         """Give a fresh handle beside ``handle``; the same one where the scope of the store is the handle."""
@@ -296,11 +340,14 @@ class Case:
 
     def end(self) -> None:
         """Close the handles of this check and remove its namespaces."""
+        for wire in self._wires:
+            wire.heal()
         for where, handle in reversed(self._opened):
             if handle in where.handles:
                 where.handles.remove(handle)
             handle.close()
         self._opened.clear()
+        self._close_wires()
         for namespace in self._own:
             self.workplace.dispose(namespace)
         self._own.clear()
@@ -311,7 +358,13 @@ class Case:
             self.end()
         except AdapterProblem:
             self._opened.clear()
+            self._close_wires()
             self._own.clear()
+
+    def _close_wires(self) -> None:
+        for wire in self._wires:
+            wire.close()
+        self._wires.clear()
 
     # -- data
 
@@ -337,6 +390,28 @@ class Case:
             AdapterProblem: it raised.
         """
         return self.workplace.run_hook(name, self.adapter.hooks[name], self.namespace().lab, *arguments)
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """Take the backend away for the length of the body, through the adapter's hook.
+
+        Raises:
+            AdapterProblem: the hook raised, or does not yield exactly once.
+        """
+        hook = self.adapter.hooks["outage"]
+        steps = self.hook("outage")
+        if not (inspect.isgenerator(steps) or inspect.isasyncgen(steps)):
+            raise AdapterProblem(f"the hook outage returned {steps!r}; it takes the backend away, yields, and brings it back")
+        following: Callable[[], Any] = lambda: anext(steps, _END) if inspect.isasyncgen(steps) else next(steps, _END)  # noqa: E731  # called twice below
+        if self.workplace.run_hook("outage", following) is _END:
+            raise AdapterProblem(
+                f"the hook outage of {hook!r} never yields; it takes the backend away, yields, and brings it back"
+            )
+        try:
+            yield
+        finally:
+            if self.workplace.run_hook("outage", following) is not _END:
+                raise AdapterProblem("the hook outage yields more than once")
 
     def inventory(self) -> dict[str, int]:
         """Count what is stored, through the adapter's hook."""

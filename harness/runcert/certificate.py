@@ -91,7 +91,7 @@ def make_certificate(report: TargetReport, facts: RunFacts) -> dict[str, Any]:
             for w in facts.waivers
         ],
         "selfcheck": dict(facts.selfcheck),
-        "reach": "none",
+        "reach": "wire" if "wire" in description["options"] else "none",
         "assumptions": list(_ASSUMPTIONS),
         "never_covered": list(NEVER_COVERED),
     }

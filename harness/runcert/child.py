@@ -78,7 +78,6 @@ class Child:
         self._channel.send("ready")
 
     def _describe(self, target: Target) -> dict[str, Any]:
-        checks = [check for check in checks_of(target.adapter.contract) if applicable(check, target.adapter)]
         self._during = f"the smoke test of {target.text}"
         root = Path(self._settings.root) / f"smoke-{os.getpid()}-{target.name}"
         workplace = Workplace(target.spec, target.adapter, root, self._settings.servers, self._watchdog, self._settings.desk)
@@ -88,10 +87,12 @@ class Child:
             raise AdapterProblem(f"{target.text}: {problem}") from problem
         finally:
             workplace.end()
+        reach = workplace.reach.names
+        checks = [check for check in checks_of(target.adapter.contract) if applicable(check, target.adapter, reach)]
         return {
             "text": target.text,
             "spec": target.spec,
-            "description": describe_adapter(target.adapter),
+            "description": describe_adapter(target.adapter, reach),
             "checks": [[check.id, list(check.clauses)] for check in checks],
             "refused": refused,
         }

@@ -28,8 +28,14 @@ from runcert_contract import (
 __all__ = ["claims_from", "describe_adapter", "describe_claims"]
 
 
-def describe_adapter(adapter: Adapter) -> dict[str, Any]:
-    """Give everything about an adapter that a report needs, as JSON."""
+def describe_adapter(adapter: Adapter, reach: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Give everything about an adapter that a report needs, as JSON.
+
+    Args:
+        adapter: the adapter.
+        reach: what the kit was seen to reach of the store (:class:`~runcert.reach.Reach`).
+    """
+    options = adapter.options | reach
     return {
         "target": adapter.target,
         "contract": adapter.contract,
@@ -38,14 +44,14 @@ def describe_adapter(adapter: Adapter) -> dict[str, Any]:
         "source": _source(adapter),
         "claims": describe_claims(adapter.claims),
         "hooks": [name for name in HOOKS if name in adapter.hooks],
-        "options": sorted(adapter.options),
+        "options": sorted(options),
         "not_a_write": sorted(adapter.not_a_write),
-        "clauses": {clause.id: _applies(adapter, clause.id) for clause in CATALOGUE.of(adapter.contract)},
+        "clauses": {clause.id: _applies(adapter, options, clause.id) for clause in CATALOGUE.of(adapter.contract)},
     }
 
 
-def _applies(adapter: Adapter, clause_id: str) -> dict[str, str | None]:
-    answer = CATALOGUE.get(clause_id).applies_to(adapter.claims, frozenset(adapter.hooks), adapter.options)
+def _applies(adapter: Adapter, options: frozenset[str], clause_id: str) -> dict[str, str | None]:
+    answer = CATALOGUE.get(clause_id).applies_to(adapter.claims, frozenset(adapter.hooks), options)
     return {"verdict": None if answer.verdict is None else answer.verdict.value, "reason": answer.reason}
 
 

@@ -18,6 +18,7 @@ from runcert.differing import Answer
 from runcert.handles import Step
 from runcert.masking import without_passwords
 from runcert.problems import AdapterProblem, UsageProblem, describe_error
+from runcert.reach import EVERYTHING
 from runcert.watchdog import Hang
 from runcert_contract import CATALOGUE, Claims, JsonValue, Stance, Verdict, encode
 
@@ -77,9 +78,15 @@ def seed_of(seed: int, check: Check) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{check.id}".encode()).digest()[:6])
 
 
-def applicable(check: Check, adapter: Adapter) -> bool:
-    """Say whether a check runs on a store: one of its clauses applies, or it proves an absence that is declared."""
-    return applies_to(check, adapter.claims, frozenset(adapter.hooks), frozenset(adapter.options))
+def applicable(check: Check, adapter: Adapter, reach: frozenset[str] = EVERYTHING) -> bool:
+    """Say whether a check runs on a store: one of its clauses applies, or it proves an absence that is declared.
+
+    Args:
+        check: the check.
+        adapter: the adapter of the store.
+        reach: what the kit was seen to reach of the store; by default whatever it can, for who has not opened it yet.
+    """
+    return applies_to(check, adapter.claims, frozenset(adapter.hooks), adapter.options | reach)
 
 
 def applies_to(check: Check, claims: Claims, hooks: frozenset[str], options: frozenset[str]) -> bool:
@@ -138,7 +145,7 @@ def _result(check: Check, case: Case, error: BaseException | None, seconds: floa
     steps = [] if error is None else _encoded(case.steps)
     expected, found, verdict = "", "", Verdict.PASS
     if isinstance(error, Violation):
-        clause = _claimed(error.clause, case.adapter) or clause
+        clause = _claimed(error.clause, case.workplace) or clause
         expected, found, verdict = error.expected, error.found, Verdict.FAIL
     elif isinstance(error, Inconclusive):
         found, verdict = str(error), Verdict.INCONCLUSIVE
@@ -162,11 +169,12 @@ def _result(check: Check, case: Case, error: BaseException | None, seconds: floa
     )
 
 
-def _claimed(clause: str | None, adapter: Adapter) -> str | None:
+def _claimed(clause: str | None, workplace: Workplace) -> str | None:
     """Give the clause that a violation names, unless the store does not claim it: then the check's own has to do."""
     if clause is None:
         return None
-    applies = CATALOGUE.get(clause).applies_to(adapter.claims, frozenset(adapter.hooks), adapter.options)
+    adapter, options = workplace.adapter, workplace.adapter.options | workplace.reach.names
+    applies = CATALOGUE.get(clause).applies_to(adapter.claims, frozenset(adapter.hooks), options)
     return clause if applies.verdict is None else None
 
 
@@ -193,16 +201,18 @@ def hang_result(check: Check, workplace: Workplace, hang: Hang) -> CheckResult:
     Args:
         check: the check.
         workplace: the store.
-        hang: what did not end; a call of the store breaks BOUND-1, opening and closing are the adapter's.
+        hang: what did not end; a call of the store breaks BOUND-1 (BOUND-2 in a check of that), opening and closing are the
+            adapter's.
     """
     wait = workplace.adapter.claims.limits.maximum_wait.total_seconds()
     prefix = check.clauses[0].partition("-")[0]
+    bound = f"{prefix}-BOUND-2" if f"{prefix}-BOUND-2" in check.clauses else f"{prefix}-BOUND-1"
     return CheckResult(
         spec=workplace.spec,
         target=workplace.adapter.target,
         check=check.id,
         clauses=check.clauses,
-        clause=f"{prefix}-BOUND-1" if hang.is_call else check.clauses[0],
+        clause=bound if hang.is_call else check.clauses[0],
         verdict=(Verdict.FAIL if hang.is_call else Verdict.ADAPTER_ERROR).value,
         expected=f"{hang.description} to end within {wait:g} s" if hang.is_call else "",
         found=f"no end after {hang.seconds:g} s"

@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import overload
 
 from runcert.problems import UsageProblem
+from runcert.reach import Reach
 from runcert.servers.asking import ask_for_server
+from runcert.wire import Wire
 from runcert_contract import JsonValue
 
 __all__ = ["Clock", "Lab"]
@@ -58,6 +61,11 @@ class Lab:
         prepared: what the adapter's ``prepare`` returned for this namespace.
         servers: what the user said of servers, by name: ``--server NAME=URL``, or a way in which the kit gets one.
         desk: where the kit is asked for services; empty where nobody answers.
+        patience: how long, in seconds, the store should wait for its backend before it gives up; None leaves it to the store.
+            The kit gives a short one where it takes the backend away, so that a run with many outages stays short.
+        settings: settings of servers, by name, that a check wants instead of the adapter's.
+        wire: what stands between this client and its backends; None where nothing does.
+        reach: what was asked of the lab so far.
     """
 
     namespace: str
@@ -67,6 +75,10 @@ class Lab:
     servers: Mapping[str, str] = field(default_factory=dict, repr=False)
     _secret: str = field(default="", repr=False)
     desk: str = field(default="", repr=False)
+    patience: float | None = None
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    wire: Wire | None = field(default=None, repr=False, compare=False)
+    reach: Reach = field(default_factory=Reach, repr=False, compare=False)
 
     @property
     def secret(self) -> str:
@@ -99,21 +111,40 @@ class Lab:
             return told
         if not self.desk:
             raise UsageProblem(f"the adapter needs a server {name!r}; give its address with --server {name}=URL")
-        return ask_for_server(self.desk, name, settings)
+        url = ask_for_server(self.desk, name, {**settings, **self.settings.get(name, {})})
+        self.reach.note_server(name, url)
+        return url
 
     def starts(self, name: str) -> bool:
         """Say whether the kit starts the server ``name`` itself, so that settings take effect and nobody else is on it."""
         return bool(self.desk) and "://" not in self.servers.get(name, "")
 
-    def route(self, host: str, port: int) -> tuple[str, int]:
-        """Give the address to connect to for a backend at ``host`` and ``port``.
+    @overload
+    def route(self, host_or_path: str, port: int) -> tuple[str, int]: ...
 
-        An adapter that takes its addresses from here lets the kit stand between store and backend.
+    @overload
+    def route(self, host_or_path: str) -> str: ...
+
+    def route(self, host_or_path: str, port: int | None = None) -> tuple[str, int] | str:
+        """Give the address to connect to for a backend at a host and port, or at the path of a UNIX socket.
+
+        An adapter that takes its addresses from here lets the kit stand between store and backend, in the checks that need it
+        (ABSENT-1, BOUND-2, RESIDUE-2); in all others, and in client processes, it gets the address back as it is.
+
+        Args:
+            host_or_path: the host, or the path of the socket.
+            port: the port; left out for a path.
+
+        Returns:
+            Host and port, or a path.  The last part of a path stays as it is.
         """
-        return (host, port)
+        self.reach.note_route()
+        if port is None:
+            return host_or_path if self.wire is None else self.wire.path(host_or_path)
+        return (host_or_path, port) if self.wire is None else self.wire.address(host_or_path, port)
 
     def to_json(self) -> str:
-        """Give the lab as JSON, for another process; :meth:`from_json` makes it again."""
+        """Give the lab as JSON, for another process; :meth:`from_json` makes it again, without what stands in between."""
         return json.dumps(
             {
                 "namespace": self.namespace,
@@ -124,6 +155,8 @@ class Lab:
                 "servers": dict(self.servers),
                 "secret": self._secret,
                 "desk": self.desk,
+                "patience": self.patience,
+                "settings": {name: dict(given) for name, given in self.settings.items()},
             }
         )
 
@@ -144,4 +177,6 @@ class Lab:
             servers=data["servers"],
             _secret=data["secret"],
             desk=data["desk"],
+            patience=data["patience"],
+            settings=data["settings"],
         )

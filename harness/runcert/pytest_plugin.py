@@ -104,6 +104,7 @@ def _plan(config: pytest.Config, targets: list[str]) -> None:
         )
         certification = Certification(planned, settings, explain, watchdog)
         _smoke(certification)
+        _leave_out_what_is_out_of_reach(certification)
     except (UsageProblem, AdapterProblem, KitProblem) as problem:
         raise pytest.UsageError(f"runcert: {without_passwords(str(problem))}") from None
     config.pluginmanager.register(provider, "runcert-servers")
@@ -153,6 +154,16 @@ def _smoke(certification: Any) -> None:
         refused = smoke(certification.workplace(spec, adapter))
         if refused is not None:
             raise UsageProblem(f"{adapter.target}: {refused}")
+
+
+def _leave_out_what_is_out_of_reach(certification: Any) -> None:
+    from runcert.execution import applicable
+
+    certification.planned = [
+        planned
+        for planned in certification.planned
+        if applicable(planned.check, planned.adapter, certification.workplace(planned.spec, planned.adapter).reach.names)
+    ]
 
 
 def _hung(config: pytest.Config, root: Path, hang: Hang) -> None:

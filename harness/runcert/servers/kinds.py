@@ -85,6 +85,16 @@ class Kind(ABC):
     """What ends it at once; its data are thrown away."""
     reserved: ClassVar[frozenset[str]]
     """Settings that the kit needs for itself."""
+    evicting: ClassVar[Settings] = {}
+    """Settings with which it removes what is stored when its memory is full; empty where there are none."""
+
+    def soon_full(self, salt: int) -> Settings:  # noqa: ARG002  # for those that evict
+        """Give settings with which its memory is full soon, and nothing is evicted.
+
+        Args:
+            salt: a number below 65,536; each makes a server of its own.
+        """
+        return {}
 
     # -- programs
 
@@ -139,6 +149,17 @@ class Kind(ABC):
     @abstractmethod
     def answers(self, connection: socket.socket, password: str) -> bool:
         """Say whether the server at the other end is ready for clients; an ``OSError`` means no."""
+
+    def expire(self, url: str) -> int:  # noqa: ARG002  # for those that have a time to live
+        """Remove now whatever a server would remove by itself as time passes.
+
+        Args:
+            url: its address, as :meth:`url` gave it.
+
+        Returns:
+            How much that was.
+        """
+        return 0
 
     # -- settings
 

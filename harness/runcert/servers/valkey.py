@@ -8,7 +8,9 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import unquote, urlsplit
 
+from runcert.problems import KitProblem
 from runcert.servers.binaries import Binaries, Unavailable, package_directory, programs, version_of
 from runcert.servers.kinds import HOST, ContainerPlan, Kind, Place, Settings
 
@@ -16,6 +18,23 @@ __all__ = ["Redis", "Valkey"]
 
 _DEFAULTS = {"save": '""', "appendonly": "no", "maxmemory-policy": "noeviction"}
 """Nothing is written to disk and nothing is evicted, unless an adapter asks for it."""
+
+
+_SECONDS = 10.0
+"""How long a server may take to remove what has a time to live."""
+
+_EXPIRE = """
+local removed, cursor = 0, '0'
+repeat
+  local found = redis.call('SCAN', cursor, 'COUNT', 1000)
+  cursor = found[1]
+  for _, key in ipairs(found[2]) do
+    if redis.call('PTTL', key) >= 0 then removed = removed + redis.call('DEL', key) end
+  end
+until cursor == '0'
+return removed
+"""
+"""Removes every key that has a time to live."""
 
 
 class _RedisFamily(Kind):
@@ -45,6 +64,7 @@ class _RedisFamily(Kind):
             "tls_port",
         }
     )
+    evicting: ClassVar[Settings] = {"maxmemory": "64mb", "maxmemory-policy": "allkeys-lru"}
     program: ClassVar[str]
     version_pattern: ClassVar[str]
     system_way_out: ClassVar[str]
@@ -84,6 +104,26 @@ class _RedisFamily(Kind):
         connection.sendall(f"AUTH {password}\r\nPING\r\n".encode())
         with connection.makefile("rb") as answers:
             return answers.readline() == b"+OK\r\n" and answers.readline() == b"+PONG\r\n"
+
+    def soon_full(self, salt: int) -> Settings:
+        """Limit the memory to a few MiB more than the server itself takes."""
+        return {"maxmemory": str((6 << 20) + salt), "maxmemory-policy": "noeviction"}
+
+    def expire(self, url: str) -> int:
+        """Remove every key that has a time to live."""
+        parts = urlsplit(url)
+        script = _EXPIRE.encode()
+        login = f"AUTH {unquote(parts.password or '')}\r\n".encode()
+        question = b"*3\r\n$4\r\nEVAL\r\n$%d\r\n%b\r\n$1\r\n0\r\n" % (len(script), script)
+        with socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=_SECONDS) as connection:
+            connection.sendall(login + question)
+            with connection.makefile("rb") as answers:
+                answers.readline()
+                answer = answers.readline()
+        if not answer.startswith(b":"):
+            said = answer.decode("utf-8", "replace").strip()
+            raise KitProblem(f"{self.title} did not remove the keys with a time to live: {said}")
+        return int(answer[1:])
 
     def truth(self, value: bool) -> str:
         """Write a truth value as this server does."""
