@@ -40,6 +40,14 @@ def _kind_of(name: str) -> str:
     return "other files" if identifier_of(name) is None else "records"
 
 
+def away(directory: Path) -> Iterator[None]:
+    """Move a directory away, as a disk that is unmounted, and back."""
+    elsewhere = directory.with_name(f"{directory.name}-away")
+    directory.rename(elsewhere)
+    yield
+    elsewhere.rename(directory)
+
+
 def options(directory_of: Callable[[Lab], Path]) -> dict[str, Any]:
     """Give the claims and hooks of the store in files.
 
@@ -51,6 +59,7 @@ def options(directory_of: Callable[[Lab], Path]) -> dict[str, Any]:
         "damage": lambda lab, _, key, how: damage_file(directory_of(lab), key, how),
         "inventory": lambda lab: count_files(directory_of(lab)),
         "purge": lambda lab, _, key: retire_run(directory_of(lab), key),
+        "outage": lambda lab: away(directory_of(lab)),
     }
 
 

@@ -5,6 +5,7 @@ Importing this module needs the extra ``kv``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -57,14 +58,19 @@ def routed(address: Address, lab: Lab) -> Address:
     return replace(address, host=host, port=port)
 
 
+def patience_of(lab: Lab) -> float:
+    """Give how long a handle waits for its server at most, in seconds."""
+    return math.inf if lab.patience is None else lab.patience
+
+
 def _both_forms(target: str, address_of: Callable[[Lab], Address]) -> tuple[Adapter, Adapter]:
     def open_store(lab: Lab) -> Iterator[EnumeratesRuns]:
-        store = ValkeyRunStore(routed(address_of(lab), lab), lab.namespace)
+        store = ValkeyRunStore(routed(address_of(lab), lab), lab.namespace, patience_of(lab))
         yield store
         store.close()
 
     async def open_async_store(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
-        store = await AsyncValkeyRunStore.open(routed(address_of(lab), lab), lab.namespace)
+        store = await AsyncValkeyRunStore.open(routed(address_of(lab), lab), lab.namespace, patience_of(lab))
         yield store
         await store.close()
 

@@ -26,9 +26,11 @@ from runcert_reference.server_sql_namespaces import (
     server_at,
 )
 from runcert_reference.shared_sql_places import SharedPlace, leftovers_in, options_in
+from runcert_reference.sql.dialects import CALL_SECONDS
 from runcert_reference.sql.engines import dialect_of
 from runcert_reference.sql.operations import count_runs, damage_run, retire_run
 from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
+from runcert_reference.sql.states import bring_to
 
 __all__ = ["leftovers_at_url", "mariadb", "postgresql", "postgresql_async", "server_at_url"]
 
@@ -36,6 +38,21 @@ _Answer = TypeVar("_Answer")
 
 
 # -- adapters
+
+
+def routed(server: URL, lab: Lab) -> URL:
+    """Give the URL under which a handle finds its namespace: through what the kit puts in front of the server, if anything."""
+    inside = namespace_url(server, lab)
+    host, port = lab.route(str(server.host), server.port or _PORTS[dialect_of(server).name])
+    return inside.set(host=host, port=port)
+
+
+_PORTS = {"postgresql": 5432, "mysql": 3306}
+
+
+def patience_of(lab: Lab) -> float:
+    """Give how long a call takes at most, in seconds."""
+    return CALL_SECONDS if lab.patience is None else lab.patience
 
 
 def options(url_of: UrlOf, claims: Claims) -> dict[str, Any]:
@@ -56,6 +73,7 @@ def options(url_of: UrlOf, claims: Claims) -> dict[str, Any]:
         "damage": lambda lab, _, key, how: inside(lab, lambda connection: damage_run(connection, key, how)),
         "inventory": lambda lab: inside(lab, count_runs),
         "purge": lambda lab, _, key: inside(lab, lambda connection: retire_run(connection, key)),
+        "schema": lambda lab, state, runs: bring_to(namespace_url(url_of(lab), lab), state, runs),
     }
 
 
@@ -98,7 +116,7 @@ def postgresql_async_form() -> Adapter:
 @adapter(EnumeratesRuns, **_POSTGRESQL, parity_with=postgresql_async_form)
 def postgresql(lab: Lab) -> Iterator[EnumeratesRuns]:
     """Open the reference store in PostgreSQL."""
-    store = SqlRunStore(namespace_url(postgresql_of(lab), lab))
+    store = SqlRunStore(routed(postgresql_of(lab), lab), patience_of(lab))
     yield store
     store.close()
 
@@ -106,7 +124,7 @@ def postgresql(lab: Lab) -> Iterator[EnumeratesRuns]:
 @adapter(AsyncEnumeratesRuns, **{**_POSTGRESQL, "handles": Handles.PER_TASK}, parity_with=lambda: postgresql)
 async def postgresql_async(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
     """Open the reference store in PostgreSQL for an event loop."""
-    store = await AsyncSqlRunStore.open(namespace_url(postgresql_of(lab), lab))
+    store = await AsyncSqlRunStore.open(routed(postgresql_of(lab), lab), patience_of(lab))
     yield store
     await store.close()
 
@@ -114,7 +132,7 @@ async def postgresql_async(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
 @adapter(EnumeratesRuns, **_MARIADB)
 def mariadb(lab: Lab) -> Iterator[EnumeratesRuns]:
     """Open the reference store in MariaDB."""
-    store = SqlRunStore(namespace_url(mariadb_of(lab), lab))
+    store = SqlRunStore(routed(mariadb_of(lab), lab), patience_of(lab))
     yield store
     store.close()
 
@@ -140,7 +158,7 @@ def server_at_url(url: str) -> Adapter:
 
     @adapter(EnumeratesRuns, target=name, **options(lambda _: server, dialect_of(server).claims))
     def on_server(lab: Lab) -> Iterator[EnumeratesRuns]:
-        store = SqlRunStore(namespace_url(server, lab))
+        store = SqlRunStore(routed(server, lab), patience_of(lab))
         yield store
         store.close()
 

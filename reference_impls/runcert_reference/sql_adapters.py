@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,12 +12,14 @@ from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from runcert import Adapter, AsyncEnumeratesRuns, EnumeratesRuns, Handles, Lab, Leftover, UsageProblem, adapter
+from runcert_contract import Run
 from runcert_reference.claimed_options import claimed_options
-from runcert_reference.file_adapters import leftovers_in, make_namespace, remove_namespace
+from runcert_reference.file_adapters import away, leftovers_in, make_namespace, remove_namespace
 from runcert_reference.sql.engines import engine, sqlite_url
 from runcert_reference.sql.operations import count_runs, damage_run, retire_run
 from runcert_reference.sql.run_store import CLAIMS, AsyncSqlRunStore, SqlRunStore
 from runcert_reference.sql.schema import upgrade
+from runcert_reference.sql.states import bring_to
 
 __all__ = ["leftovers_at_url", "sqlite", "sqlite_async", "sqlite_at_url"]
 
@@ -49,6 +51,16 @@ def purge_sqlite(lab: Lab, contract: str, key: str) -> None:  # noqa: ARG001  # 
     _on_connection(database_of(lab), lambda connection: retire_run(connection, key))
 
 
+def schema_of_sqlite(lab: Lab, state: str, runs: Sequence[Run]) -> dict[str, str]:
+    """Bring the schema of a namespace into a state."""
+    return bring_to(database_of(lab), state, runs)
+
+
+def outage_of_sqlite(lab: Lab) -> Iterator[None]:
+    """Move the database away and back."""
+    return away(lab.directory)
+
+
 def _on_connection(database: URL, action: Callable[[Connection], _Answer]) -> _Answer:
     made = engine(database)
     try:
@@ -69,6 +81,8 @@ _OPTIONS = {
     "damage": damage_sqlite,
     "inventory": count_sqlite,
     "purge": purge_sqlite,
+    "schema": schema_of_sqlite,
+    "outage": outage_of_sqlite,
 }
 
 
@@ -123,6 +137,8 @@ def sqlite_at_url(url: str) -> Adapter:
         "damage": lambda lab, _, key, how: inside(lab, lambda connection: damage_run(connection, key, how)),
         "inventory": lambda lab: inside(lab, count_runs),
         "purge": lambda lab, _, key: inside(lab, lambda connection: retire_run(connection, key)),
+        "schema": lambda lab, state, runs: bring_to(sqlite_url(file_of(lab)), state, runs),
+        "outage": lambda lab: away(root / lab.namespace),
     }
 
     @adapter(

@@ -7,6 +7,7 @@ server that cannot be reached, where nothing was written, from a reply that was 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,15 +40,15 @@ store declares.
 """
 
 
-def _options(address: Address) -> dict[str, Any]:
+def _options(address: Address, patience: float) -> dict[str, Any]:
     return {
         "host": address.host,
         "port": address.port,
         "db": address.database,
         "username": address.username,
         "password": address.password,
-        "socket_connect_timeout": CONNECT_WAIT,
-        "socket_timeout": REPLY_WAIT,
+        "socket_connect_timeout": min(CONNECT_WAIT, patience),
+        "socket_timeout": min(REPLY_WAIT, patience),
         "max_connections": CONNECTIONS,
         "protocol": 2,
         "driver_info": None,
@@ -68,10 +69,11 @@ class Connections:
 
     Args:
         address: the server.
+        patience: the longest time in seconds that a new connection or a reply is waited for, where that is less than usual.
     """
 
-    def __init__(self, address: Address) -> None:
-        self._pool = redis.ConnectionPool(retry=Retry(NoBackoff(), 0), **_options(address))
+    def __init__(self, address: Address, patience: float = math.inf) -> None:
+        self._pool = redis.ConnectionPool(retry=Retry(NoBackoff(), 0), **_options(address, patience))
         self._changed = threading.Condition()
         self._running = 0
         self._ended = False
@@ -146,10 +148,11 @@ class AsyncConnections:
 
     Args:
         address: the server.
+        patience: the longest time in seconds that a new connection or a reply is waited for, where that is less than usual.
     """
 
-    def __init__(self, address: Address) -> None:
-        self._pool = redis.asyncio.ConnectionPool(retry=AsyncRetry(NoBackoff(), 0), **_options(address))
+    def __init__(self, address: Address, patience: float = math.inf) -> None:
+        self._pool = redis.asyncio.ConnectionPool(retry=AsyncRetry(NoBackoff(), 0), **_options(address, patience))
         self._turns = asyncio.Semaphore(CONNECTIONS)
         self._calls = ShieldedCalls()
 

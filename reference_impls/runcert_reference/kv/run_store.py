@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Self
 
 from runcert_contract import (
@@ -31,7 +32,7 @@ CLAIMS = Claims(
     scope=Scope.CLUSTER,
     handles=Handles.SHARED,
     durability={Fault.CLOSE: Kept()},
-    capabilities={Capability.ENUMERATES: Stance.CLAIMED, Capability.GUARDS_TERMINAL: Stance.CLAIMED},
+    capabilities=dict.fromkeys((Capability.ENUMERATES, Capability.GUARDS_TERMINAL, Capability.BOUNDS_SILENCE), Stance.CLAIMED),
     limits=Limits(identifier=1024, text=100_000, depth=64, accepts_up_to=1_000_000, refuses_above=1_000_000),
     topology="one primary without eviction, cluster mode off; what outlives the server is a matter of its own settings",
 )
@@ -44,14 +45,15 @@ class ValkeyRunStore:
     Args:
         address: the server.
         namespace: what every key begins with; stores of different namespaces know nothing of each other.
+        patience: the longest time in seconds that a new connection or a reply is waited for, where that is less than usual.
 
     Raises:
         StoreError: the server cannot be reached, or cannot hold authoritative records.
     """
 
-    def __init__(self, address: Address, namespace: str) -> None:
+    def __init__(self, address: Address, namespace: str, patience: float = math.inf) -> None:
         self._keys = Keys(namespace)
-        self._connections = Connections(address)
+        self._connections = Connections(address, patience)
         try:
             self._connections.ask(check_server())
         except BaseException:
@@ -93,20 +95,21 @@ class AsyncValkeyRunStore:
     Args:
         address: the server.
         namespace: what every key begins with.
+        patience: the longest time in seconds that a new connection or a reply is waited for, where that is less than usual.
     """
 
-    def __init__(self, address: Address, namespace: str) -> None:
+    def __init__(self, address: Address, namespace: str, patience: float = math.inf) -> None:
         self._keys = Keys(namespace)
-        self._connections = AsyncConnections(address)
+        self._connections = AsyncConnections(address, patience)
 
     @classmethod
-    async def open(cls, address: Address, namespace: str) -> Self:
+    async def open(cls, address: Address, namespace: str, patience: float = math.inf) -> Self:
         """Open a handle.
 
         Raises:
             StoreError: the server cannot be reached, or cannot hold authoritative records.
         """
-        store = cls(address, namespace)
+        store = cls(address, namespace, patience)
         try:
             await store._connections.ask(check_server())
         except BaseException:

@@ -15,11 +15,8 @@ from contextvars import ContextVar
 
 __all__ = ["ends_within", "is_readable", "watch"]
 
-_TICK = 0.25
-"""How often the deadlines are looked at, in seconds."""
-
-_IDLE_TICKS = 4
-"""After how many looks at nothing the thread ends."""
+_IDLE_SECONDS = 1.0
+"""How long the thread waits for a call before it ends."""
 
 
 class _Call:
@@ -59,34 +56,44 @@ class _Deadlines:
     """The calls that are under way, and the thread that looks at them; it ends when there is nothing to look at."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._calls: set[_Call] = set()
         self._running = False
+        self._looks_at = 0.0
 
     def add(self, call: _Call) -> None:
-        with self._lock:
+        with self._changed:
             self._calls.add(call)
             if not self._running:
                 self._running = True
                 threading.Thread(target=self._look, name="sql-deadlines", daemon=True).start()
+            elif call.deadline < self._looks_at:
+                self._changed.notify()
 
     def remove(self, call: _Call) -> None:
-        with self._lock:
+        with self._changed:
             self._calls.discard(call)
 
     def _look(self) -> None:
-        idle = 0
-        while True:
-            time.sleep(_TICK)
-            now = time.monotonic()
-            with self._lock:
-                due = [call for call in self._calls if call.deadline <= now]
-                idle = 0 if self._calls else idle + 1
-                if idle == _IDLE_TICKS:
-                    self._running = False
-                    return
+        while due := self._wait():
             for call in due:
                 call.shut()
+
+    def _wait(self) -> list[_Call]:
+        """Wait for calls whose time is up; none means that there was no call for a while, and the thread ends."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                due = [call for call in self._calls if call.deadline <= now]
+                if due:
+                    self._calls.difference_update(due)
+                    return due
+                idle = not self._calls
+                self._looks_at = min([now + _IDLE_SECONDS, *(call.deadline for call in self._calls)])
+                self._changed.wait(self._looks_at - now)
+                if idle and not self._calls:
+                    self._running = False
+                    return []
 
 
 _deadlines = _Deadlines()

@@ -40,23 +40,23 @@ class Dialect:
         driver: the driver of the synchronous store, as SQLAlchemy names it.
         async_driver: the driver of the asynchronous one; empty where there is none.
         claims: what is said of the store on it.
-        options: for ``create_engine``, of a URL.
+        options: for ``create_engine``, of a URL and the longest time in seconds that the server is waited for.
         fileno: the number of the socket of a driver's connection; None for a database without a server.
         set_up: what each new connection is told first, given the connection of the driver and whether the server is MariaDB.
         check: refuses a server whose settings do not do.
-        begin_migration: the statements before a migration.
-        end_migration: the statements after it.
+        begin_migration: keeps other migrations out, or raises ``Contended``.
+        end_migration: the statements after a migration.
     """
 
     name: str
     driver: str
     async_driver: str
     claims: Claims
-    options: Callable[[URL], Mapping[str, Any]]
+    options: Callable[[URL, float], Mapping[str, Any]]
     fileno: Callable[[Any], int] | None
     set_up: Callable[[Any, bool], None]
     check: Callable[[Connection], None]
-    begin_migration: tuple[str, ...]
+    begin_migration: Callable[[Connection], None]
     end_migration: tuple[str, ...]
 
     def url(self, url: URL, *, asynchronous: bool = False) -> URL:

@@ -7,7 +7,9 @@ Every connection is in autocommit, so that one statement is one transaction.  Wh
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event
@@ -16,10 +18,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from runcert_contract import Misconfigured
 from runcert_reference.sql.deadlines import is_readable, watch
-from runcert_reference.sql.dialects import Dialect
+from runcert_reference.sql.dialects import CALL_SECONDS, Dialect
 from runcert_reference.sql.mysql import MYSQL
 from runcert_reference.sql.postgresql import POSTGRESQL
-from runcert_reference.sql.sqlite import SQLITE, sqlite_url
+from runcert_reference.sql.sqlite import SQLITE, file_of, sqlite_url
 
 __all__ = ["async_engine", "dialect_of", "engine", "sqlite_url"]
 
@@ -44,22 +46,27 @@ def dialect_of(url: URL) -> Dialect:
     return _DIALECTS[name]
 
 
-def engine(url: URL) -> Engine:
-    """Make an engine whose connections are set up for this store; the caller disposes of it."""
+def engine(url: URL, patience: float = CALL_SECONDS) -> Engine:
+    """Make an engine whose connections are set up for this store; the caller disposes of it.
+
+    Args:
+        url: the database.
+        patience: the longest time in seconds that a server is waited for.
+    """
     dialect = dialect_of(url)
-    made = create_engine(dialect.url(url), **_OPTIONS, **dialect.options(url))
+    made = create_engine(dialect.url(url), **_OPTIONS, **dialect.options(url, patience))
     _listen(made, dialect)
     return made
 
 
-def async_engine(url: URL) -> AsyncEngine:
+def async_engine(url: URL, patience: float = CALL_SECONDS) -> AsyncEngine:
     """Make the same engine for an event loop.
 
     Raises:
         Misconfigured: the database has no driver for one.
     """
     dialect = dialect_of(url)
-    made = create_async_engine(dialect.url(url, asynchronous=True), **_OPTIONS, **dialect.options(url))
+    made = create_async_engine(dialect.url(url, asynchronous=True), **_OPTIONS, **dialect.options(url, patience))
     _listen(made.sync_engine, dialect)
     logging.getLogger("aiosqlite").addFilter(_shows_no_parameters)
     return made
@@ -71,6 +78,10 @@ def _shows_no_parameters(record: logging.LogRecord) -> bool:
 
 
 def _listen(made: Engine, dialect: Dialect) -> None:
+    file = file_of(made.url)
+    if file is not None:
+        event.listen(made, "connect", _noting(file))
+        event.listen(made, "checkout", _insisting(file))
     if dialect.fileno is not None:
         # Before SQLAlchemy asks the server anything, so that the deadline of the call holds for that, too.
         event.listen(made, "connect", _watching(dialect.fileno), insert=True)
@@ -80,6 +91,31 @@ def _listen(made: Engine, dialect: Dialect) -> None:
         dialect.set_up(connection, getattr(made.dialect, "is_mariadb", False))
 
     event.listen(made, "connect", set_up)
+
+
+def _noting(file: Path) -> Callable[[Any, Any], None]:
+    def connect(connection: Any, record: Any) -> None:  # noqa: ARG001  # the signature of the event
+        record.info["file"] = _identity(file)
+
+    return connect
+
+
+def _insisting(file: Path) -> Callable[[Any, Any, Any], None]:
+    """Give up a connection whose file was moved or changed for another: it would go on in a file that nobody else sees."""
+
+    def checkout(connection: Any, record: Any, proxy: object) -> None:  # noqa: ARG001  # the signature of the event
+        if _identity(file) != record.info["file"]:
+            raise DisconnectionError
+
+    return checkout
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116  # at every call, and half as fast through a Path
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _watching(fileno: Callable[[Any], int]) -> Callable[[Any, Any], None]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, text
 
-from runcert_contract import Contended, Misconfigured, Scope, StoreUnavailable, TooLarge
+from runcert_contract import Capability, Contended, Misconfigured, Scope, Stance, StoreUnavailable, TooLarge
 from runcert_reference.sql import sqlite
 from runcert_reference.sql.dialects import CONNECT_SECONDS, LOCK_SECONDS, POOL_SECONDS, STATEMENT_SECONDS, Dialect, Meaning
 
@@ -21,6 +21,7 @@ __all__ = ["CLAIMS", "MYSQL", "in_database", "meaning_of"]
 CLAIMS = replace(
     sqlite.CLAIMS,
     scope=Scope.CLUSTER,
+    capabilities={**sqlite.CLAIMS.capabilities, Capability.BOUNDS_SILENCE: Stance.CLAIMED},
     limits=replace(sqlite.CLAIMS.limits, identifier=768),
     topology="one MariaDB server, InnoDB, autocommit at READ COMMITTED",
 )
@@ -81,13 +82,13 @@ def in_database(url: URL, database: str) -> URL:
     return url.set(database=database)
 
 
-def _options(url: URL) -> Mapping[str, Any]:  # noqa: ARG001  # the same for every server
+def _options(url: URL, patience: float) -> Mapping[str, Any]:  # noqa: ARG001  # the same for every server
     return {
         "pool_timeout": POOL_SECONDS,
         "connect_args": {
-            "connect_timeout": CONNECT_SECONDS,
-            "read_timeout": STATEMENT_SECONDS + 1,
-            "write_timeout": STATEMENT_SECONDS + 1,
+            "connect_timeout": min(CONNECT_SECONDS, patience),
+            "read_timeout": min(STATEMENT_SECONDS + 1, patience),
+            "write_timeout": min(STATEMENT_SECONDS + 1, patience),
             "charset": "utf8mb4",
         },
     }
@@ -115,6 +116,13 @@ def _check(connection: Connection) -> None:
         )
 
 
+def _begin_migration(connection: Connection) -> None:
+    """Take the lock by name: statements on tables commit by themselves, so that no transaction keeps others out."""
+    taken = connection.execute(text(f"SELECT GET_LOCK(CONCAT('runs of ', DATABASE()), {LOCK_SECONDS})")).scalar_one()
+    if taken != 1:
+        raise Contended("another migration of this database is under way; try again when it is done")
+
+
 MYSQL = Dialect(
     name="mysql",
     driver="mysql+pymysql",
@@ -124,7 +132,7 @@ MYSQL = Dialect(
     fileno=lambda connection: int(connection._sock.fileno()),  # PyMySQL gives it in no other way
     set_up=_set_up,
     check=_check,
-    begin_migration=("SELECT GET_LOCK(CONCAT('runs of ', DATABASE()), 3)",),  # statements on tables commit by themselves
+    begin_migration=_begin_migration,
     end_migration=("DO RELEASE_LOCK(CONCAT('runs of ', DATABASE()))",),
 )
 """MariaDB and MySQL through PyMySQL; MySQL gets the same tables and is not certified by the kit's own tests."""

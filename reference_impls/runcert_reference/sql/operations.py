@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, bindparam, false, func, insert, select, 
 
 from runcert_contract import CorruptRecord, Listing, Run
 from runcert_reference.records import read_record, write_record
-from runcert_reference.sql.tables import RUNS, bytes_of, text_of
+from runcert_reference.sql.tables import FORMAT, RUNS, bytes_of, text_of
 
 __all__ = ["count_runs", "damage_run", "find_run", "insert_run", "list_resumable", "replace_run", "retire_run"]
 
@@ -20,7 +20,9 @@ LARGEST_VERSION = 2**63 - 1
 """The largest version that the column holds."""
 
 _INSERT = insert(RUNS)
-_STORED = select(RUNS.c.run_id, RUNS.c.tenant_id, RUNS.c.version, RUNS.c.payload).where(RUNS.c.retired == false())
+_STORED = select(RUNS.c.run_id, RUNS.c.tenant_id, RUNS.c.version, RUNS.c.payload, RUNS.c.format).where(
+    RUNS.c.retired == false()
+)
 _FIND = _STORED.where(RUNS.c.run_id == bindparam("wanted"))
 _RESUMABLE = _STORED.where(RUNS.c.tenant_id == bindparam("wanted"), RUNS.c.terminal == false())
 _REPLACE = (
@@ -49,6 +51,7 @@ def insert_run(connection: Connection, run: Run) -> Run:
             "terminal": run.status.terminal,
             "retired": False,
             "payload": payload,
+            "format": FORMAT,
         },
     )
     return read_record(payload, run.run_id)
@@ -93,8 +96,10 @@ def list_resumable(connection: Connection, tenant_id: str) -> Listing:
     return Listing(items, corrupt, complete=True)
 
 
-def _run_of(row: Row[Any, Any, Any, Any]) -> Run:
+def _run_of(row: Row[Any, Any, Any, Any, Any]) -> Run:
     run_id = text_of(row.run_id)
+    if row.format != FORMAT:
+        raise CorruptRecord(f"run {run_id!r}: the record is in form {row.format}; use the release that wrote it", record=run_id)
     if not isinstance(row.payload, str) or not row.payload.isascii():
         raise CorruptRecord(f"run {run_id!r}: the stored record is not ASCII text; restore it from a backup", record=run_id)
     run = read_record(row.payload, run_id)

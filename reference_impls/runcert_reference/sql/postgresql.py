@@ -6,13 +6,14 @@ one looks at its condition again, and a find always sees what was committed befo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import URL, Connection
 
-from runcert_contract import Contended, CorruptRecord, Misconfigured, Scope, StoreUnavailable, TooLarge
+from runcert_contract import Capability, Contended, CorruptRecord, Misconfigured, Scope, Stance, StoreUnavailable, TooLarge
 from runcert_reference.sql import sqlite
 from runcert_reference.sql.dialects import CONNECT_SECONDS, LOCK_SECONDS, POOL_SECONDS, STATEMENT_SECONDS, Dialect, Meaning
 
@@ -21,6 +22,7 @@ __all__ = ["CLAIMS", "POSTGRESQL", "in_schema", "meaning_of"]
 CLAIMS = replace(
     sqlite.CLAIMS,
     scope=Scope.CLUSTER,
+    capabilities={**sqlite.CLAIMS.capabilities, Capability.BOUNDS_SILENCE: Stance.CLAIMED},
     limits=replace(sqlite.CLAIMS.limits, identifier=640),
     topology="one PostgreSQL server, autocommit at READ COMMITTED",
 )
@@ -93,13 +95,13 @@ def _with_settings(url: URL, settings: Mapping[str, str]) -> URL:
     return url.update_query_dict({"options": " ".join([*before, *(f"-c{name}={value}" for name, value in settings.items())])})
 
 
-def _options(url: URL) -> Mapping[str, Any]:
+def _options(url: URL, patience: float) -> Mapping[str, Any]:
     return {
         "pool_timeout": POOL_SECONDS,
         "use_native_hstore": False,  # it would be asked for at every opening
         "connect_args": {
             "options": _with_settings(url, _SETTINGS).query["options"],
-            "connect_timeout": CONNECT_SECONDS,
+            "connect_timeout": min(CONNECT_SECONDS, math.ceil(patience)),  # less than 2 s are taken for 2 s by the driver
             "client_encoding": "utf8",
             "prepare_threshold": None,  # every call sends the same messages, also through a pooler
         },
@@ -118,6 +120,12 @@ def _check(connection: Connection) -> None:
         )
 
 
+def _begin_migration(connection: Connection) -> None:
+    """Begin a transaction and wait for those of others; of two migrations at once the second finds all done."""
+    connection.exec_driver_sql("BEGIN")
+    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7239871)")
+
+
 POSTGRESQL = Dialect(
     name="postgresql",
     driver="postgresql+psycopg",
@@ -127,7 +135,7 @@ POSTGRESQL = Dialect(
     fileno=lambda connection: int(connection.fileno()),
     set_up=_set_up,
     check=_check,
-    begin_migration=("BEGIN", "SELECT pg_advisory_xact_lock(7239871)"),  # of two migrations at once the second finds all done
+    begin_migration=_begin_migration,
     end_migration=("COMMIT",),
 )
 """PostgreSQL through psycopg."""

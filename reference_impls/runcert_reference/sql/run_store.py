@@ -17,7 +17,7 @@ from runcert_reference.sql.engines import async_engine, dialect_of, engine
 from runcert_reference.sql.failures import translated
 from runcert_reference.sql.operations import find_run, insert_run, list_resumable, replace_run
 from runcert_reference.sql.schema import check_schema
-from runcert_reference.sql.sqlite import CLAIMS
+from runcert_reference.sql.sqlite import CLAIMS, insist_on_file
 
 __all__ = ["CLAIMS", "AsyncSqlRunStore", "SqlRunStore"]
 
@@ -31,20 +31,22 @@ class SqlRunStore:
 
     Args:
         url: the database; its tables have to be there (:func:`runcert_reference.sql.schema.upgrade`).
+        patience: how long a call on a server takes at most, in seconds.
 
     Raises:
         StoreError: the database cannot be reached, or its schema is not the one that this store needs.
     """
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, patience: float = CALL_SECONDS) -> None:
         self._dialect = dialect_of(url)
         self._claims = self._dialect.claims
-        self._engine = engine(url)
+        self._patience = patience
+        insist_on_file(url)
+        self._engine = engine(url, patience)
         self._calls = _Calls()
         try:
             with self._connection("the schema") as connection:
-                self._dialect.check(connection)
-                check_schema(connection)
+                self._check(connection)
         except BaseException:
             self._engine.dispose()
             raise
@@ -82,19 +84,24 @@ class SqlRunStore:
             with self._connection(f"runs of tenant {tenant_id!r}") as connection:
                 return list_resumable(connection, tenant_id)
 
+    def _check(self, connection: Connection) -> None:
+        """Refuse a server or a schema that does not do; nothing is created or altered (SCHEMA-1)."""
+        self._dialect.check(connection)
+        check_schema(connection)
+
     @contextmanager
     def _connection(self, what: str, *, record: str | None = None, writes: bool = False) -> Iterator[Connection]:
         """Give a connection for one statement; a failure to connect is definite, whatever was going to be written."""
-        with _bounded(self._dialect):
+        with _bounded(self._dialect, self._patience):
             with translated(what, record=record):
                 connection = self._engine.connect()
             with connection, translated(what, record=record, writes=writes):
                 yield connection
 
 
-def _bounded(dialect: Dialect) -> AbstractContextManager[None]:
+def _bounded(dialect: Dialect, seconds: float) -> AbstractContextManager[None]:
     """Bound a call on a server; a database file answers or fails by itself."""
-    return nullcontext() if dialect.fileno is None else ends_within(CALL_SECONDS)
+    return nullcontext() if dialect.fileno is None else ends_within(seconds)
 
 
 class _Calls:
@@ -133,22 +140,29 @@ class AsyncSqlRunStore:
 
     Args:
         url: the database.
+        patience: how long a call on a server takes at most, in seconds.
     """
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, patience: float = CALL_SECONDS) -> None:
         self._dialect = dialect_of(url)
         self._claims = self._dialect.claims
-        self._engine = async_engine(url)
+        self._patience = patience
+        insist_on_file(url)
+        self._engine = async_engine(url, patience)
         self._calls = ShieldedCalls()
 
     @classmethod
-    async def open(cls, url: URL) -> Self:
+    async def open(cls, url: URL, patience: float = CALL_SECONDS) -> Self:
         """Open a handle on a database whose tables are there.
+
+        Args:
+            url: the database.
+            patience: how long a call on a server takes at most, in seconds.
 
         Raises:
             StoreError: the database cannot be reached, or its schema is not the one that this store needs.
         """
-        store = cls(url)
+        store = cls(url, patience)
         try:
             await store._call("the schema", store._check)
         except BaseException:
@@ -198,7 +212,7 @@ class AsyncSqlRunStore:
         """Run an operation on a connection; a failure to connect is definite, whatever was going to be written."""
 
         async def call() -> _Answer:
-            with _bounded(self._dialect):
+            with _bounded(self._dialect, self._patience):
                 with translated(what, record=record):
                     connection = await self._engine.connect()
                 try:

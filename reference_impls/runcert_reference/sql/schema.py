@@ -22,8 +22,12 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 """Alembic's script location: ``env.py``, ``versions/`` and one folder of SQL files for each dialect."""
 
 
-def upgrade(url: URL) -> None:
+def upgrade(url: URL, revision: str = "head") -> None:
     """Create the tables, or bring them to this revision of the store; all or nothing where the database can undo that.
+
+    Args:
+        url: the database.
+        revision: how far.
 
     Raises:
         StoreError: the database cannot be reached or altered.
@@ -33,16 +37,15 @@ def upgrade(url: URL) -> None:
         with ends_within(MIGRATION_SECONDS), translated("the schema"):
             connection = made.connect()
         with ends_within(MIGRATION_SECONDS), connection, translated("the schema", writes=True):
-            for statement in dialect.begin_migration:
-                connection.exec_driver_sql(statement)
-            _run_migrations(connection)
+            dialect.begin_migration(connection)
+            _run_migrations(connection, revision)
             for statement in dialect.end_migration:  # after an error the connection is closed instead, which rolls back
                 connection.exec_driver_sql(statement)
     finally:
         made.dispose()
 
 
-def _run_migrations(connection: Connection) -> None:
+def _run_migrations(connection: Connection, revision: str) -> None:
     # Imported here because only migrations need it: opening a store stays fast.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
@@ -51,7 +54,7 @@ def _run_migrations(connection: Connection) -> None:
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", "runcert_reference.sql:migrations")
     try:
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
     except CommandError as error:
         raise Misconfigured(f"the schema cannot be migrated ({error}); use the release of the store that made it") from error
 

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from sqlalchemy import URL, Connection
 
@@ -31,13 +31,15 @@ from runcert_contract import (
 )
 from runcert_reference.sql.dialects import Dialect, Meaning
 
-__all__ = ["CLAIMS", "SQLITE", "meaning_of", "sqlite_url"]
+__all__ = ["CLAIMS", "SQLITE", "file_of", "insist_on_file", "meaning_of", "sqlite_url"]
 
 CLAIMS = Claims(
     scope=Scope.HOST,
     handles=Handles.SHARED,
     durability={Fault.CLOSE: Kept()},
-    capabilities={Capability.ENUMERATES: Stance.CLAIMED, Capability.GUARDS_TERMINAL: Stance.CLAIMED},
+    capabilities=dict.fromkeys(
+        (Capability.ENUMERATES, Capability.GUARDS_TERMINAL, Capability.VERSIONED_SCHEMA), Stance.CLAIMED
+    ),
     limits=Limits(identifier=1024, text=100_000, depth=64, accepts_up_to=1_000_000, refuses_above=1_000_000),
     topology="one SQLite file in WAL mode with synchronous=FULL, processes of one machine",
 )
@@ -91,7 +93,26 @@ def sqlite_url(path: Path, *, create: bool = False) -> URL:
     return URL.create("sqlite", database=f"file:{quote(str(path.absolute()))}", query=query)
 
 
-def _options(url: URL) -> Mapping[str, Any]:  # noqa: ARG001  # the same for every file
+def file_of(url: URL) -> Path | None:
+    """Give the file that a URL of SQLite names; None for a database in memory, and for a URL of another database."""
+    database = url.database or ""
+    if url.get_backend_name() != "sqlite" or database in ("", ":memory:"):
+        return None
+    return Path(unquote(database.removeprefix("file:").partition("?")[0]) if database.startswith("file:") else database)
+
+
+def insist_on_file(url: URL) -> None:
+    """Refuse a file that is not there, although its directory is: it was never made, and opening must not make it.
+
+    Raises:
+        Misconfigured: there is no such file.
+    """
+    file = file_of(url)
+    if file is not None and file.parent.is_dir() and not file.exists():
+        raise Misconfigured(f"there is no database {file}; run the migrations, which make it, or name the right file")
+
+
+def _options(url: URL, patience: float) -> Mapping[str, Any]:  # noqa: ARG001  # the same for every file
     return {"pool_timeout": LOCK_WAIT, "connect_args": {"timeout": LOCK_WAIT}}
 
 
@@ -112,6 +133,12 @@ def _check(connection: Connection) -> None:
     """Accept every file."""
 
 
+def _begin_migration(connection: Connection) -> None:
+    """Set the journal mode, which is kept in the file and cannot be set inside a transaction, and take the write lock."""
+    connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
 SQLITE = Dialect(
     name="sqlite",
     driver="sqlite",
@@ -121,8 +148,7 @@ SQLITE = Dialect(
     fileno=None,
     set_up=_set_up,
     check=_check,
-    # The journal mode is kept in the file and cannot be set inside a transaction.
-    begin_migration=("PRAGMA journal_mode=WAL", "BEGIN IMMEDIATE"),
+    begin_migration=_begin_migration,
     end_migration=("COMMIT",),
 )
 """SQLite through the driver of the standard library, and aiosqlite."""

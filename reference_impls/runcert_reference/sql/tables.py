@@ -7,9 +7,9 @@ create anything themselves.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, MetaData, String, Table, Text
 
-__all__ = ["RUNS", "SCHEMA_VERSION", "bytes_of", "text_of"]
+__all__ = ["FORMAT", "RUNS", "SCHEMA_VERSION", "bytes_of", "text_of"]
 
 _METADATA = MetaData()
 
@@ -22,12 +22,16 @@ RUNS = Table(
     Column("terminal", Boolean, nullable=False),
     Column("retired", Boolean, nullable=False),
     Column("payload", Text, nullable=False),
+    Column("format", Integer, nullable=False),
 )
 """One row for each id that was ever created.
 
 A purge empties the row and marks it ``retired`` instead of deleting it: the primary key alone then refuses the id for ever, in
 one statement and on every dialect, however create and purge overlap.
 """
+
+FORMAT = 1
+"""The form of payload that this release writes and reads."""
 
 SCHEMA_VERSION = Table("alembic_version", _METADATA, Column("version_num", String(32), primary_key=True))
 """Which migration the tables are at; written by Alembic."""
