@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from runcert.cases import Case, Namespace
 from runcert.checks import Violation
@@ -46,6 +47,16 @@ class Judge:
         self.clause = clause
         self.model = RunStoreModel(case.claims)
         self.states: frozenset[State] = self.model.initial
+        self._away = False
+
+    @contextmanager
+    def backend_away(self) -> Iterator[None]:
+        """Permit errors that ask for another try, or leave the outcome open, for the length of the body: the backend is away or full."""
+        self._away = True
+        try:
+            yield
+        finally:
+            self._away = False
 
     def call(self, handle: Handle, operation: Operation) -> Outcome:
         """Make a call and judge its outcome.
@@ -69,7 +80,7 @@ class Judge:
         self.states = following
 
     def _following(self, operation: Operation, outcome: Outcome) -> frozenset[State]:
-        if isinstance(outcome, Hung) or (isinstance(outcome, Raised) and _excuse(outcome.error)):
+        if isinstance(outcome, Hung) or (isinstance(outcome, Raised) and not self._away and _excuse(outcome.error)):
             return frozenset()
         return frozenset().union(*(self.model.step(state, operation, outcome) for state in self.states))
 

@@ -14,10 +14,12 @@ from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, moved, updated
 from runcert_suites.run_store.refusals import Refusal, refusals_of
 
+__all__ = ["works"]
+
 
 @clause("RUN-USABLE-1")
 class HandlesWorkAfterARefusal:
-    """after any typed error the same handle works."""
+    """after any typed error the same handle works once the backend does."""
 
     def test_after_each_refusal(self, case: Case) -> None:
         """After each refusal the same handle finds, creates, updates and lists as if nothing had happened."""
@@ -31,7 +33,7 @@ class HandlesWorkAfterARefusal:
         for refusal in refusals_of(case, stored):
             case.steps.clear()
             _provoke(judge, handle, refusal)
-            _works(case, handle, refusal.what)
+            works(case, handle, refusal.what)
             judge.find(handle, stored.run_id)
             number += 1
         case.evidence["refusals"] = number
@@ -47,13 +49,13 @@ class HandlesWorkAfterARefusal:
         for refusal in list(refusals_of(case, stored)) * case.budget(2, 5, 20):
             _provoke(judge, handle, refusal)
         case.steps.clear()
-        _works(case, handle, "many refusals")
+        works(case, handle, "many refusals")
         judge.find(handle, stored.run_id)
 
 
 @clause("RUN-USABLE-1", isolated=True)
 class HandlesWorkAfterADamagedRecord:
-    """after any typed error the same handle works."""
+    """after any typed error the same handle works once the backend does."""
 
     def test_after_each_kind_of_damage(self, case: Case) -> None:
         """A handle that met a record which cannot be read works on with every other record."""
@@ -68,7 +70,7 @@ class HandlesWorkAfterADamagedRecord:
             Judge(case).create(handle, damaged)
             case.hook("damage", case.adapter.contract, damaged.run_id, how)
             handle.call(Find(damaged.run_id))  # what it answers is the affair of RUN-CORRUPT-1
-            _works(case, handle, f"find of a record that is {how}", tuple(unreadable))
+            works(case, handle, f"find of a record that is {how}", tuple(unreadable))
 
 
 @clause("RUN-USABLE-2")
@@ -110,8 +112,18 @@ def _provoke(judge: Judge, handle: Handle, refusal: Refusal) -> None:
         raise Violation(f"{refusal.what} to give {refusal.in_words}", outcome_in_words(outcome))
 
 
-def _works(case: Case, handle: Handle, after: str, unreadable: Sequence[str] = ()) -> None:
-    """Use every method of the handle once, on records of its own."""
+def works(case: Case, handle: Handle, after: str, unreadable: Sequence[str] = ()) -> None:
+    """Use every method of the handle once, on records of its own.
+
+    Args:
+        case: the check.
+        handle: the handle.
+        after: what happened before, for the message.
+        unreadable: ids that a listing may name as corrupt.
+
+    Raises:
+        Violation: a call did not have the answer that it has on a fresh handle.
+    """
     try:
         _use(case, handle, unreadable)
     except Violation as violation:
