@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -126,8 +127,8 @@ class EndedRunsStayInTheSet(_InSingleCommands):
 class WatchErrorsLeak(_InSingleCommands):
     """compare_and_set watches the key, and lets the error out with which the driver reports that another was faster."""
 
-    def __init__(self, address: Address, namespace: str) -> None:
-        super().__init__(address, namespace)
+    def __init__(self, address: Address, namespace: str, patience: float = math.inf) -> None:
+        super().__init__(address, namespace, patience)
         self._client = _client(address)
 
     def close(self) -> None:
@@ -171,8 +172,8 @@ class _KeysWithoutNamespaceInIndexes(Keys):
 class IndexesHaveNoNamespace(ValkeyRunStore):
     """The keys of the indexes lack the namespace, so that all namespaces share them."""
 
-    def __init__(self, address: Address, namespace: str) -> None:
-        super().__init__(address, namespace)
+    def __init__(self, address: Address, namespace: str, patience: float = math.inf) -> None:
+        super().__init__(address, namespace, patience)
         deviates()
         self._keys = _KeysWithoutNamespaceInIndexes(namespace)
 
@@ -317,6 +318,6 @@ class _OneConnection(AsyncConnections):
 class CancelledCallsLeaveTheirReply(AsyncValkeyRunStore):
     """A call that is cancelled between command and reply leaves the reply to the next call on the connection."""
 
-    def __init__(self, address: Address, namespace: str) -> None:
-        super().__init__(address, namespace)
+    def __init__(self, address: Address, namespace: str, patience: float = math.inf) -> None:
+        super().__init__(address, namespace, patience)
         self._connections = _OneConnection(address)

@@ -11,7 +11,7 @@ from runcert.adapters import Adapter
 from runcert.faulty import FaultyStore
 from runcert_contract import Claims
 from runcert_reference.faulty.over_memory import make_faulty
-from runcert_reference.server_sql_adapters import mariadb_of, postgresql_of
+from runcert_reference.server_sql_adapters import mariadb_of, patience_of, postgresql_of, routed
 from runcert_reference.server_sql_adapters import options as server_options
 from runcert_reference.server_sql_namespaces import UrlOf, make_namespace, namespace_url, on_connection
 from runcert_reference.sql import mysql, postgresql
@@ -70,7 +70,7 @@ def _adapter(server: str, kind: type[SqlRunStore], options: dict[str, Any]) -> A
     url_of, claims = _SERVERS[server]
 
     def open_store(lab: Lab) -> Iterator[EnumeratesRuns]:
-        store = kind(namespace_url(url_of(lab), lab))
+        store = kind(routed(url_of(lab), lab), patience_of(lab))
         yield store
         store.close()
 

@@ -12,7 +12,15 @@ from runcert.faulty import FaultyStore
 from runcert_reference.faulty.over_memory import make_faulty
 from runcert_reference.sql.engines import engine
 from runcert_reference.sql.run_store import CLAIMS, SqlRunStore
-from runcert_reference.sql_adapters import count_sqlite, damage_sqlite, database_of, prepare_sqlite, purge_sqlite
+from runcert_reference.sql_adapters import (
+    count_sqlite,
+    damage_sqlite,
+    database_of,
+    outage_of_sqlite,
+    prepare_sqlite,
+    purge_sqlite,
+    schema_of_sqlite,
+)
 
 __all__ = ["faulty_sqlite", "with_other_tables"]
 
@@ -58,6 +66,8 @@ _OPTIONS: dict[str, Any] = {
     "damage": damage_sqlite,
     "inventory": count_sqlite,
     "purge": purge_sqlite,
+    "schema": schema_of_sqlite,
+    "outage": outage_of_sqlite,
 }
 
 

@@ -12,7 +12,7 @@ from runcert.faulty import FaultyStore
 from runcert_reference.faulty.over_memory import make_faulty
 from runcert_reference.kv.run_store import AsyncValkeyRunStore, ValkeyRunStore
 from runcert_reference.kv_adapters import options as valkey_options
-from runcert_reference.kv_adapters import routed, server_of
+from runcert_reference.kv_adapters import patience_of, routed, server_of
 
 __all__ = ["faulty_async_valkey", "faulty_valkey"]
 
@@ -49,7 +49,7 @@ def faulty_async_valkey(
 
 def _adapter(kind: type[ValkeyRunStore], options: dict[str, Any]) -> Adapter:
     def open_store(lab: Lab) -> Iterator[EnumeratesRuns]:
-        store = kind(routed(_address_of(lab), lab), lab.namespace)
+        store = kind(routed(_address_of(lab), lab), lab.namespace, patience_of(lab))
         yield store
         store.close()
 
@@ -58,7 +58,7 @@ def _adapter(kind: type[ValkeyRunStore], options: dict[str, Any]) -> Adapter:
 
 def _async_adapter(kind: type[AsyncValkeyRunStore], options: dict[str, Any]) -> Adapter:
     async def open_store(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
-        store = await kind.open(routed(_address_of(lab), lab), lab.namespace)
+        store = await kind.open(routed(_address_of(lab), lab), lab.namespace, patience_of(lab))
         yield store
         await store.close()
 

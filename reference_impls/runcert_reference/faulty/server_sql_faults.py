@@ -17,6 +17,7 @@ from runcert.faulty import deviates
 from runcert_contract import AlreadyExists, InvalidRecord, Listing, Run, check_identifier, check_new_run, check_update
 from runcert_reference.faulty.over_server_sql import faulty_mariadb, faulty_postgresql
 from runcert_reference.records import read_record, write_record
+from runcert_reference.sql.dialects import CALL_SECONDS
 from runcert_reference.sql.failures import translated
 from runcert_reference.sql.operations import find_run, insert_run, replace_run
 from runcert_reference.sql.run_store import SqlRunStore
@@ -149,8 +150,8 @@ _CUT = "ALTER TABLE runs MODIFY payload TEXT CHARACTER SET utf8mb4 COLLATE utf8m
 class TextIsCut(SqlRunStore):
     """the record is kept in a TEXT column of a server that is not strict, so that it is cut at 65,535 bytes."""
 
-    def __init__(self, url: URL) -> None:
-        super().__init__(url)
+    def __init__(self, url: URL, patience: float = CALL_SECONDS) -> None:
+        super().__init__(url, patience)
         self._engine.dispose()
         event.listen(self._engine, "connect", _not_strict)
 
@@ -183,8 +184,8 @@ def _note_cut(run: Run) -> None:
 class ChangedRowsDecide(SqlRunStore):
     """compare_and_set takes a statement that changed no row for a conflict, and MariaDB counts only rows that look different after it."""
 
-    def __init__(self, url: URL) -> None:
-        super().__init__(url)
+    def __init__(self, url: URL, patience: float = CALL_SECONDS) -> None:
+        super().__init__(url, patience)
         self._engine.dispose()
         event.listen(self._engine, "do_connect", _count_changed_rows)
 
@@ -254,8 +255,8 @@ class ReadsThenUpdates(SqlRunStore):
 class FindKeepsItsSnapshot(SqlRunStore):
     """find reads at REPEATABLE READ in a transaction that only a write which succeeds ends, so it does not see who was first."""
 
-    def __init__(self, url: URL) -> None:
-        super().__init__(url)
+    def __init__(self, url: URL, patience: float = CALL_SECONDS) -> None:
+        super().__init__(url, patience)
         self._lock = threading.Lock()
         self._snapshot: Connection | None = None
 
@@ -298,8 +299,8 @@ class FindKeepsItsSnapshot(SqlRunStore):
 class SessionIsPoisoned(SqlRunStore):
     """create does not roll back after a unique violation, so that every further statement of its session fails."""
 
-    def __init__(self, url: URL) -> None:
-        super().__init__(url)
+    def __init__(self, url: URL, patience: float = CALL_SECONDS) -> None:
+        super().__init__(url, patience)
         self._lock = threading.Lock()
         self._session = self._engine.connect()
 

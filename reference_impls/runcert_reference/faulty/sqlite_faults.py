@@ -18,19 +18,20 @@ from runcert.faulty import deviates
 from runcert_contract import AlreadyExists, Contended, Run, check_identifier, check_new_run, check_update, decode
 from runcert_reference.faulty.over_sqlite import faulty_sqlite, with_other_tables
 from runcert_reference.records import read_record, write_record
+from runcert_reference.sql.dialects import CALL_SECONDS
 from runcert_reference.sql.engines import sqlite_url
 from runcert_reference.sql.failures import translated
 from runcert_reference.sql.operations import find_run, insert_run, replace_run
 from runcert_reference.sql.run_store import CLAIMS, SqlRunStore
 from runcert_reference.sql.schema import upgrade
-from runcert_reference.sql.tables import RUNS, bytes_of
+from runcert_reference.sql.tables import FORMAT, RUNS, bytes_of
 
 _OTHER_WORK = 0.0005
 """What a service does between two statements takes time; in seconds."""
 
 _WITHOUT_A_KEY = (
     "DROP TABLE runs",
-    "CREATE TABLE runs (run_id BLOB, tenant_id BLOB, version INTEGER, terminal BOOLEAN, retired BOOLEAN, payload TEXT)",
+    "CREATE TABLE runs (run_id BLOB, tenant_id BLOB, version INTEGER, terminal BOOLEAN, retired BOOLEAN, payload TEXT, format INTEGER)",
 )
 
 
@@ -81,8 +82,8 @@ class CompareAndSetInTwoStatements(SqlRunStore):
 class LockedDatabaseAsRawError(SqlRunStore):
     """create and compare_and_set do not wait for the lock of others, and let the driver's error out."""
 
-    def __init__(self, url: URL) -> None:
-        super().__init__(url)
+    def __init__(self, url: URL, patience: float = CALL_SECONDS) -> None:
+        super().__init__(url, patience)
         event.listen(self._engine, "checkout", lambda connection, *_: connection.execute("PRAGMA busy_timeout=0"))
 
     def create(self, run: Run) -> Run:
@@ -141,8 +142,8 @@ class IntegrityErrorLeaks(SqlRunStore):
 class StatementErrorShowsTheToken(SqlRunStore):
     """create keeps the attempt token in a column to look it up by, and the error of a refused insert shows every column."""
 
-    def __init__(self, url: URL) -> None:
-        super().__init__(url)
+    def __init__(self, url: URL, patience: float = CALL_SECONDS) -> None:
+        super().__init__(url, patience)
         self._engine.hide_parameters = False
 
     def create(self, run: Run) -> Run:
@@ -153,9 +154,9 @@ class StatementErrorShowsTheToken(SqlRunStore):
 
 def _insert_with_token(connection: Connection, run: Run) -> Run:
     payload = write_record(run)
-    values = (bytes_of(run.run_id), bytes_of(run.tenant_id), 0, run.status.terminal, False, payload, run.attempt_token)
+    values = (bytes_of(run.run_id), bytes_of(run.tenant_id), 0, run.status.terminal, False, payload, FORMAT, run.attempt_token)
     try:
-        connection.exec_driver_sql("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        connection.exec_driver_sql("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
     except IntegrityError:
         if run.attempt_token is not None:
             deviates()
@@ -191,8 +192,8 @@ def _wall_clock(instant: datetime) -> datetime:
 class FindReadsAnOldSnapshot(SqlRunStore):
     """find reads in a transaction that the handle began with its first find and never ends."""
 
-    def __init__(self, url: URL) -> None:
-        super().__init__(url)
+    def __init__(self, url: URL, patience: float = CALL_SECONDS) -> None:
+        super().__init__(url, patience)
         self._snapshot: Connection | None = None
 
     def find(self, run_id: str) -> Run | None:
@@ -232,12 +233,12 @@ class IdsArePatterns(SqlRunStore):
 class LocalFileClaimsTheCluster(SqlRunStore):
     """A store in a local file claims to coordinate a cluster; a client on another machine has a file of its own."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, patience: float = CALL_SECONDS) -> None:
         path = Path(unquote(str(url.database).removeprefix("file:").partition("?")[0]))
         if not path.exists():
             deviates()
             upgrade(sqlite_url(path, create=True))
-        super().__init__(url)
+        super().__init__(url, patience)
 
 
 def _found_by(store: SqlRunStore, run_id: str, condition: str) -> Run | None:
