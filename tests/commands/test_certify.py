@@ -220,7 +220,7 @@ def test_clauses_are_listed_with_their_sentences(runcert: Runcert) -> None:
     done = runcert("clauses", expected=0)
 
     assert "RUN-CAS-10" in done.out
-    assert 63 == len(runcert("clauses", "--format", "json", expected=0).json()["clauses"])
+    assert 69 == len(runcert("clauses", "--format", "json", expected=0).json()["clauses"])
 
 
 def test_targets_and_faulty_stores_are_listed(runcert: Runcert) -> None:

@@ -54,7 +54,7 @@ def test_the_checks_run_beside_the_projects_own_tests(project: Project) -> None:
 
     assert "test_their_own.py::test_of_their_own PASSED" in output
     assert re.search(r"^runcert::memory::RUN-CREATE-2::\S+ PASSED", output, re.MULTILINE)
-    assert re.search(r"checks: \d+ pass; \d+ of 63 clauses were tried; seed 5\. No certificate", output)
+    assert re.search(r"checks: \d+ pass; \d+ of 69 clauses were tried; seed 5\. No certificate", output)
 
 
 def test_targets_of_the_ini_file_are_certified_with_every_run(project: Project) -> None:
@@ -93,7 +93,7 @@ def test_workers_share_the_seed_of_their_controller(project: Project) -> None:
     output = project.pytest("-n", "2", "--certify", "memory", "--only", "RUN-CREATE-2", expected=0)
 
     assert "Different tests were collected" not in output
-    assert re.search(r"checks: \d+ pass; \d+ of 63 clauses were tried; seed \d+", output)
+    assert re.search(r"checks: \d+ pass; \d+ of 69 clauses were tried; seed \d+", output)
 
 
 def test_help_runs_nothing(project: Project) -> None:

@@ -155,14 +155,21 @@ MET: dict[Need, Claims | str] = {
     Need.PURGE: "purge",
     Need.LIMITS: Claims(limits=Limits(depth=9)),
     Need.CONCURRENCY: Claims(scope=Scope.PROCESS),
+    Need.VERSIONED_SCHEMA: Claims(capabilities={Capability.VERSIONED_SCHEMA: Stance.CLAIMED}),
+    Need.BOUNDS_SILENCE: Claims(capabilities={Capability.BOUNDS_SILENCE: Stance.CLAIMED}),
+    Need.SCHEMA: "schema",
+    Need.WIRE: "wire",
+    Need.OUTAGE: "outage",
+    Need.EVICTING_SERVER: "evicting-server",
 }
+OPTIONS = {"parity_with", "wire", "evicting-server"}
 UNMET = Claims(namespaces=Namespaces.SHARED)
 
 
 def answer(need: Need, given: Claims | str) -> Applies:
     claims = given if isinstance(given, Claims) else UNMET
     names = frozenset({given}) if isinstance(given, str) else frozenset()
-    return Clause("RUN-TEST-1", "a test", (need,)).applies_to(claims, names - {"parity_with"}, names & {"parity_with"})
+    return Clause("RUN-TEST-1", "a test", (need,)).applies_to(claims, names - OPTIONS, names & OPTIONS)
 
 
 @pytest.mark.parametrize("need", list(Need))
@@ -172,6 +179,10 @@ def test_a_clause_applies_once_its_need_is_met_and_else_says_why_not(need: Need)
     assert answer(need, MET[need]) == Applies(None)
     assert without.verdict is Verdict.NOT_CLAIMED
     assert without.reason
+
+
+def test_a_clause_about_outages_applies_by_connections_or_by_the_hook() -> None:
+    assert answer(Need.OUTAGE, "wire") == answer(Need.OUTAGE, "outage") == Applies(None)
 
 
 @pytest.mark.parametrize("need", [Need.ENUMERATES, Need.GUARDS_TERMINAL])

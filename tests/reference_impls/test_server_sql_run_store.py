@@ -38,7 +38,7 @@ from runcert_reference import server_sql_namespaces
 from runcert_reference.records import write_record
 from runcert_reference.server_sql_adapters import server_at_url
 from runcert_reference.server_sql_namespaces import make_namespace, namespace_url, on_connection, remove_namespace
-from runcert_reference.sql import deadlines, dialects, mysql, run_store, schema
+from runcert_reference.sql import deadlines, dialects, mysql, schema
 from runcert_reference.sql import postgresql as postgresql_dialect
 from runcert_reference.sql.engines import async_engine, dialect_of, engine
 from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
@@ -256,10 +256,8 @@ def test_a_lost_answer_leaves_a_write_open_and_a_read_unavailable(
     assert _run("r1") == remote.find("r1") == store.find("r1")
 
 
-def test_a_server_that_accepts_and_stays_silent_is_given_up_within_the_bound(
-    monkeypatch: pytest.MonkeyPatch, remote: SqlRunStore, proxy: Proxy
-) -> None:
-    monkeypatch.setattr(run_store, "CALL_SECONDS", 0.5)
+def test_a_server_that_accepts_and_stays_silent_is_given_up_within_the_bound(inside: URL, proxy: Proxy) -> None:
+    remote = SqlRunStore(inside.set(port=proxy.port), patience=0.5)
     remote.find("r1")
     proxy.silent = True
 
@@ -270,6 +268,7 @@ def test_a_server_that_accepts_and_stays_silent_is_given_up_within_the_bound(
 
     proxy.silent = False
     assert remote.find("r1") is None  # what the proxy swallowed never arrived
+    remote.close()
 
 
 def test_opening_against_silence_ends_within_the_bound(inside: URL, proxy: Proxy) -> None:
@@ -307,7 +306,7 @@ def test_a_schema_that_is_missing_newer_or_gone_is_refused(inside: URL, server: 
     _execute(inside, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(Misconfigured, match="9999"):
         SqlRunStore(inside)
-    _execute(inside, "UPDATE alembic_version SET version_num = '0001'")
+    _execute(inside, "UPDATE alembic_version SET version_num = '0002'")
     with closing(SqlRunStore(inside)) as opened:
         _execute(inside, "DROP TABLE runs")
         for call in (lambda: opened.find("r1"), lambda: opened.create(_run("r1")), lambda: opened.find_resumable("tenant")):
@@ -324,6 +323,18 @@ def test_whatever_lies_in_the_column_is_named_corrupt(store: SqlRunStore, inside
         store.find("r1")
 
     assert ("r1", ["r1"]) == (caught.value.record, store.find_resumable("tenant").corrupt)
+
+
+def test_a_second_migration_at_once_is_contended(monkeypatch: pytest.MonkeyPatch, servers: Servers) -> None:
+    server = make_url(servers.url("mariadb", {}))
+    monkeypatch.setattr(mysql, "LOCK_SECONDS", 0)
+
+    def hold(connection: Connection) -> None:
+        assert connection.execute(text("SELECT GET_LOCK(CONCAT('runs of ', DATABASE()), 0)")).scalar_one() == 1
+        with pytest.raises(Contended, match="another migration"):
+            schema.upgrade(server)
+
+    on_connection(server, hold)
 
 
 # -- whose schema it is
@@ -366,17 +377,14 @@ def test_no_error_shows_the_password(server: URL, tmp_path: Path) -> None:
 # -- the asynchronous form
 
 
-def test_the_asynchronous_form_gives_up_silence_and_closes(
-    monkeypatch: pytest.MonkeyPatch, postgresql: URL, tmp_path: Path
-) -> None:
+def test_the_asynchronous_form_gives_up_silence_and_closes(postgresql: URL, tmp_path: Path) -> None:
     lab = _lab(tmp_path)
     lab = replace(lab, prepared=dict(make_namespace(lambda _: postgresql, lab)))
     proxy = Proxy(str(postgresql.host), int(postgresql.port or 0))
 
     async def use() -> None:
-        opened = await AsyncSqlRunStore.open(namespace_url(postgresql, lab).set(port=proxy.port))
+        opened = await AsyncSqlRunStore.open(namespace_url(postgresql, lab).set(port=proxy.port), patience=0.5)
         await asyncio.gather(*(opened.create(_run(f"r{number}")) for number in range(8)))
-        monkeypatch.setattr(run_store, "CALL_SECONDS", 0.5)
         proxy.silent = True
         with pytest.raises(OutcomeUnknown):
             await opened.create(_run("r9"))

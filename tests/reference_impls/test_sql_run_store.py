@@ -17,7 +17,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import exc
 
 from runcert_contract import AlreadyExists, Closed, Contended, CorruptRecord, Misconfigured, Run, StoreError, StoreUnavailable
-from runcert_reference.sql import schema, sqlite
+from runcert_reference.sql import schema, sqlite, states
 from runcert_reference.sql.engines import sqlite_url
 from runcert_reference.sql.failures import translated
 from runcert_reference.sql.run_store import AsyncSqlRunStore, SqlRunStore
@@ -54,6 +54,9 @@ def test_a_migration_that_was_released_is_never_edited() -> None:
         "mysql/0001_runs.sql": "a9263a59c3c442023b092f435605ec9aff0be67d1800768bb6a5819a2e30d809",
         "postgresql/0001_runs.sql": "6514918c6fe3ee30dc6d1009b46932a0a7e1595842cd565284d321f4acd7c555",
         "sqlite/0001_runs.sql": "7ee5d3c6cc95ae47a62f9f69f0a65b4440c35b517cb54039b3c93cfe29cd3909",
+        "mysql/0002_formats.sql": "496ad14220d7c2a23f6d196c45262013702e4e60a1af05218f30d4e1af31d3e9",
+        "postgresql/0002_formats.sql": "496ad14220d7c2a23f6d196c45262013702e4e60a1af05218f30d4e1af31d3e9",
+        "sqlite/0002_formats.sql": "ede8da8e96f1172ce2b1facb16bffb3ae83a19137e7086b10584598a34694210",
     }
 
     found = {
@@ -99,10 +102,44 @@ def test_a_newer_schema_is_refused(file: Path, database: sqlite3.Connection) -> 
 
 
 def test_a_missing_file_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(Misconfigured, match=r"there is no database .*missing\.db; run the migrations"):
         SqlRunStore(sqlite_url(tmp_path / "missing.db"))
+    with pytest.raises(StoreUnavailable):
+        SqlRunStore(sqlite_url(tmp_path / "no such disk" / "missing.db"))
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_that_is_moved_away_is_not_written_any_more(file: Path, store: SqlRunStore) -> None:
+    store.create(_run("r1"))
+    elsewhere = file.parent.with_name("elsewhere")
+    file.parent.rename(elsewhere)
+    for call in (lambda: store.find("r1"), lambda: store.create(_run("r2")), lambda: store.find_resumable("tenant")):
+        with pytest.raises(StoreUnavailable):
+            call()
+    elsewhere.rename(file.parent)
+
+    assert (_run("r1"), None) == (store.find("r1"), store.find("r2"))
+
+
+def test_records_of_an_older_schema_come_back_after_the_migration(file: Path) -> None:
+    with_old_records = states.bring_to(sqlite_url(file), "older", [_run("r1")])
+    with pytest.raises(Misconfigured, match="revision 0001, this store needs 0002"):
+        SqlRunStore(sqlite_url(file))
+    assert with_old_records == states.bring_to(sqlite_url(file), "unchanged")
+
+    states.bring_to(sqlite_url(file), "current")
+
+    with closing(SqlRunStore(sqlite_url(file))) as migrated:
+        assert _run("r1") == migrated.find("r1")
+
+
+def test_a_record_in_a_form_of_a_later_release_is_named_corrupt(store: SqlRunStore, database: sqlite3.Connection) -> None:
+    store.create(_run("r1"))
+    database.execute("UPDATE runs SET format = 2")
+
+    with pytest.raises(CorruptRecord, match="form 2; use the release that wrote it"):
+        store.find("r1")
 
 
 def test_a_lock_of_others_is_contended(monkeypatch: pytest.MonkeyPatch, file: Path, database: sqlite3.Connection) -> None:
