@@ -136,8 +136,9 @@ def adapter(
         inventory: ``inventory(lab)`` counts what is stored, as a mapping from a kind (rows, files, keys) to a number.
         age: ``age(lab, contract, key)`` makes a record look old.
         purge: ``purge(lab, contract, key)`` removes a record as retention would.
-        schema: ``schema(lab, state)`` brings the schema into a state.
-        outage: ``outage(lab)`` takes the backend away.
+        schema: ``schema(lab, state, runs)`` brings the schema into a state (missing; older, with these runs; newer; current; unchanged)
+            and returns what is there then, as something that can be compared.
+        outage: ``outage(lab)``, a generator function, takes the backend away, yields, and brings it back.
 
     Returns:
         A decorator that turns the function into an :class:`Adapter`.
