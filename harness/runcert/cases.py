@@ -398,20 +398,21 @@ class Case:
         Raises:
             AdapterProblem: the hook raised, or does not yield exactly once.
         """
-        hook = self.adapter.hooks["outage"]
         steps = self.hook("outage")
+        way = "it takes the backend away, yields, and brings it back"
         if not (inspect.isgenerator(steps) or inspect.isasyncgen(steps)):
-            raise AdapterProblem(f"the hook outage returned {steps!r}; it takes the backend away, yields, and brings it back")
-        following: Callable[[], Any] = lambda: anext(steps, _END) if inspect.isasyncgen(steps) else next(steps, _END)  # noqa: E731  # called twice below
-        if self.workplace.run_hook("outage", following) is _END:
-            raise AdapterProblem(
-                f"the hook outage of {hook!r} never yields; it takes the backend away, yields, and brings it back"
-            )
+            raise AdapterProblem(f"the hook outage of the adapter {self.adapter.name} returned {steps!r}; {way}")
+        if self._next_of_outage(steps) is _END:
+            raise AdapterProblem(f"the hook outage of the adapter {self.adapter.name} never yields; {way}")
         try:
             yield
         finally:
-            if self.workplace.run_hook("outage", following) is not _END:
-                raise AdapterProblem("the hook outage yields more than once")
+            if self._next_of_outage(steps) is not _END:
+                raise AdapterProblem(f"the hook outage of the adapter {self.adapter.name} yields more than once; {way}")
+
+    def _next_of_outage(self, steps: Any) -> Any:
+        following = anext if inspect.isasyncgen(steps) else next
+        return self.workplace.run_hook("outage", following, steps, _END)
 
     def inventory(self) -> dict[str, int]:
         """Count what is stored, through the adapter's hook."""

@@ -10,9 +10,10 @@ from tests.records import a_run
 
 from runcert import Adapter, Lab, Namespaces, RunStore, Scope, UsageProblem, adapter
 from runcert.cases import Case, Depth, Workplace
-from runcert.problems import AdapterProblem
+from runcert.problems import AdapterProblem, KitProblem
 from runcert.watchdog import Watchdog
-from runcert_contract import Create, Find, Returned
+from runcert.wire import Mode
+from runcert_contract import Create, Find, Misconfigured, Returned
 from runcert_reference.adapters import memory, memory_async
 
 
@@ -224,3 +225,69 @@ def test_a_watched_store_is_called_as_any_other(tmp_path: Path) -> None:
     watchdog.stop()
 
     assert outcome == Returned(a_run())
+
+
+def test_an_outage_takes_the_backend_away_and_brings_it_back_also_after_a_failure(tmp_path: Path, opened: Opened) -> None:
+    def outage(lab: Lab) -> Iterator[None]:
+        opened.notes.append("away")
+        yield
+        opened.notes.append("back")
+
+    workplace = a_workplace(tmp_path, opened.adapter(outage=outage, prepare=None, dispose=None))
+    case = Case(workplace, Depth.QUICK, 0)
+    with pytest.raises(ZeroDivisionError), case.outage():
+        _ = 1 / 0
+
+    assert ["away", "back"] == opened.notes
+    workplace.end()
+
+
+def never(lab: Lab) -> Iterator[None]:
+    yield from ()
+
+
+def twice(lab: Lab) -> Iterator[None]:
+    yield
+    yield
+
+
+@pytest.mark.parametrize(
+    ("outage", "message"),
+    [(lambda lab: None, "returned None; it takes"), (never, "never yields"), (twice, "yields more than once")],
+    ids=["no generator", "never", "twice"],
+)
+def test_a_hook_outage_that_is_no_outage_is_a_problem_of_the_adapter(
+    tmp_path: Path, opened: Opened, outage: Any, message: str
+) -> None:
+    workplace = a_workplace(tmp_path, opened.adapter(outage=outage))
+
+    with pytest.raises(AdapterProblem, match=message), Case(workplace, Depth.QUICK, 0).outage():
+        pass
+    workplace.end()
+
+
+def test_what_a_store_raises_at_opening_is_given_translated(tmp_path: Path) -> None:
+    @adapter(RunStore, errors={PermissionError: Misconfigured})
+    def refuses(lab: Lab) -> Iterator[Any]:
+        raise PermissionError("not here")
+        yield
+
+    workplace = a_workplace(tmp_path, refuses)
+    refused = Case(workplace, Depth.QUICK, 0).try_to_open()
+
+    assert isinstance(refused, Misconfigured)
+    workplace.end()
+
+
+def test_a_wire_of_a_check_is_closed_with_it(tmp_path: Path) -> None:
+    workplace = a_workplace(tmp_path)
+    case = Case(workplace, Depth.QUICK, 0)
+    wire = case.wire()
+    case.open(wire=wire)
+    wire.be(Mode.GONE)
+
+    case.end()
+
+    with pytest.raises(KitProblem, match="closed"):
+        wire.be(Mode.PASS)
+    workplace.end()

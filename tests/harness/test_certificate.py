@@ -62,7 +62,7 @@ def test_the_store_in_memory_is_certified_over_the_whole_catalogue(full: Certifi
 
     assert (full["verdict"], full["exit_code"], full["run"]["partial"]) == ("certified", 0, False)
     assert [clause.id for clause in CATALOGUE.of("run-store")] == [clause["id"] for clause in section["clauses"]]
-    assert full["catalogue"] == {"revision": 1, "digest": CATALOGUE.digest}
+    assert full["catalogue"] == {"revision": CATALOGUE.revision, "digest": CATALOGUE.digest}
     assert full["kit"]["digest"] == kit_digest()
 
 
@@ -192,13 +192,16 @@ EVERYWHERE: dict[str, tuple[Edit, str]] = {
     "no check is expected": (change("RUN-FIND-1", expected_checks=[]), "the checks listed say not-run"),
     "the statement is another": (
         change("RUN-FIND-1", statement="an unknown id gives anything at all"),
-        "RUN-FIND-1: it does not read so in revision 1",
+        f"RUN-FIND-1: it does not read so in revision {CATALOGUE.revision}",
     ),
     "the needs are others": (change("RUN-FIND-1", needs=["ASYNCHRONOUS"]), "RUN-FIND-1: it does not read so"),
     "a need is one that nobody knows": (change("RUN-FIND-1", needs=["LUCK"]), "RUN-FIND-1: it does not read so"),
     "the strength is another": (change("RUN-FIND-1", strength="SHOULD"), "RUN-FIND-1: it does not read so"),
     "a clause of our own": (change("RUN-FIND-1", id="RUN-MINE-1"), "RUN-MINE-1: it does not read so"),
-    "the catalogue is another": (top(catalogue={"revision": 1, "digest": "0" * 64}), "revision 1 has another digest"),
+    "the catalogue is another": (
+        top(catalogue={"revision": CATALOGUE.revision, "digest": "0" * 64}),
+        f"revision {CATALOGUE.revision} has another digest",
+    ),
     "the exit code is another": (top(exit_code=3), "the exit code says 3, the clauses say 0"),
     "the verdict is another": (top(verdict="not certified"), "the verdict says 'not certified', the clauses say"),
     "the store is said to be refused": (top(refused="keeps nothing"), "the clauses say 'refused'"),
@@ -246,7 +249,7 @@ def test_a_digest_that_was_computed_anew_for_a_shorter_list_is_noticed(full: Cer
     left = [Clause(c["id"], c["statement"], tuple(Need[n] for n in c["needs"])) for c in full["contracts"][0]["clauses"]]
     full["catalogue"]["digest"] = digest_of(left)
 
-    assert contradictions(full) == [f"the catalogue: revision 1 has another digest, {CATALOGUE.digest}"]
+    assert contradictions(full) == [f"the catalogue: revision {CATALOGUE.revision} has another digest, {CATALOGUE.digest}"]
 
 
 def test_a_part_cannot_be_passed_off_as_a_whole(partial: Certificate) -> None:
@@ -258,7 +261,7 @@ def test_a_part_cannot_be_passed_off_as_a_whole(partial: Certificate) -> None:
 
 def test_a_certificate_of_another_revision_is_judged_by_what_it_says_itself(full: Certificate) -> None:
     clause_of(full, "RUN-FIND-1").update(statement="an unknown id gives None", needs=["LUCK"], applies=None)
-    full["catalogue"]["revision"] = 2
+    full["catalogue"]["revision"] = CATALOGUE.revision + 1
     rows = [[c["id"], c["statement"], c["needs"], c["strength"]] for c in full["contracts"][0]["clauses"]]
     full["catalogue"]["digest"] = hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()
 

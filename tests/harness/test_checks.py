@@ -83,7 +83,7 @@ def test_the_sentence_of_a_check_is_its_own_or_its_classs_or_its_name(suite: Cal
         ),
         (
             {"a": HEAD + '@clause("RUN-CAS-7")\nclass A: ...\n'},
-            "cannot be imported: KeyError.*no clause 'RUN-CAS-7' in revision 1",
+            "cannot be imported: KeyError.*no clause 'RUN-CAS-7' in revision 2",
         ),
         ({"a": "import no_such_module_here\n"}, "cannot be imported: ModuleNotFoundError"),
         ({"a": "def broken(:\n"}, "cannot be imported: SyntaxError"),

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from runcert import Clock, Lab, UsageProblem
+from runcert.reach import EVICTING_SERVER, WIRE, Reach
+from runcert.wire import Wire
 
 
 def a_lab(directory: Path) -> Lab:
@@ -73,3 +75,29 @@ def test_a_clock_that_is_turned_is_turned_for_every_client(tmp_path: Path, turns
     shown = there.now() - timedelta(seconds=10)
 
     assert before <= shown <= datetime.now(UTC) + timedelta(seconds=sum(turns))
+
+
+def test_what_the_adapter_asked_for_is_noted_and_another_process_gets_the_address_itself(tmp_path: Path) -> None:
+    wire = Wire(tmp_path)
+    lab = replace(a_lab(tmp_path), wire=wire, reach=Reach(), patience=0.5)
+    assert lab.reach.names == frozenset()
+
+    host, port = lab.route("localhost", 5432)
+
+    assert (host, port != 5432) == ("127.0.0.1", True)
+    assert lab.reach.names == {WIRE}
+    elsewhere = Lab.from_json(lab.to_json())
+    assert (elsewhere.route("localhost", 5432), elsewhere.patience) == (("localhost", 5432), 0.5)
+    assert elsewhere.route("/run/db.socket") == "/run/db.socket"
+    wire.close()
+
+
+def test_only_servers_that_can_be_set_to_evict_count_as_such() -> None:
+    reach = Reach()
+    reach.note_server("postgresql", "postgresql://u:p@h:1/d")
+    assert reach.names == frozenset()
+
+    reach.note_server("valkey", "redis://:p@h:2/0")
+
+    assert reach.names == {EVICTING_SERVER}
+    assert reach.evicting_servers == {"valkey": "redis://:p@h:2/0"}
