@@ -267,10 +267,12 @@ def test_a_hook_outage_that_is_no_outage_is_a_problem_of_the_adapter(
 
 
 def test_what_a_store_raises_at_opening_is_given_translated(tmp_path: Path) -> None:
+    def refuse() -> object:
+        raise PermissionError("not here")
+
     @adapter(RunStore, errors={PermissionError: Misconfigured})
     def refuses(lab: Lab) -> Iterator[Any]:
-        raise PermissionError("not here")
-        yield
+        yield refuse()
 
     workplace = a_workplace(tmp_path, refuses)
     refused = Case(workplace, Depth.QUICK, 0).try_to_open()
