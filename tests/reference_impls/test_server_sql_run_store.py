@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, Connection, make_url, text
 from tests.command_line import Runcert
-from tests.reference_impls.proxy import Proxy
 
 from runcert import Clock, Lab, UsageProblem
 from runcert.servers.owner import Servers
+from runcert.wire import Cut, Mode, Wire
 from runcert_contract import (
     AlreadyExists,
     Closed,
@@ -98,16 +98,21 @@ def store(inside: URL) -> Iterator[SqlRunStore]:
 
 
 @pytest.fixture
-def proxy(server: URL) -> Iterator[Proxy]:
-    made = Proxy(str(server.host), int(server.port or 0))
+def wire(tmp_path: Path) -> Iterator[Wire]:
+    made = Wire(tmp_path)
     yield made
     made.close()
 
 
+def _through(wire: Wire, url: URL) -> URL:
+    host, port = wire.address(str(url.host), int(url.port or 0))
+    return url.set(host=host, port=port)
+
+
 @pytest.fixture
-def remote(inside: URL, proxy: Proxy) -> Iterator[SqlRunStore]:
-    """Give a store that reaches its server through the proxy."""
-    with closing(SqlRunStore(inside.set(port=proxy.port))) as opened:
+def remote(inside: URL, wire: Wire) -> Iterator[SqlRunStore]:
+    """Give a store that reaches its server through the wire."""
+    with closing(SqlRunStore(_through(wire, inside))) as opened:
         yield opened
 
 
@@ -218,65 +223,60 @@ def test_a_lock_of_others_is_contended_within_the_bound(inside: URL, store: SqlR
 # -- lost connections
 
 
-def test_a_connection_that_ended_while_idle_is_replaced_before_anything_is_sent(remote: SqlRunStore, proxy: Proxy) -> None:
+def test_a_connection_that_ended_while_idle_is_replaced_before_anything_is_sent(remote: SqlRunStore, wire: Wire) -> None:
     remote.create(_run("r1"))
-    proxy.cut()
-    time.sleep(0.1)
+    wire.be(Mode.GONE)
+    wire.be(Mode.PASS)
 
     remote.create(_run("r2"))
 
     assert _run("r2") == remote.find("r2")
 
 
-def test_a_server_that_refuses_is_unavailable_and_nothing_was_written(remote: SqlRunStore, proxy: Proxy) -> None:
-    proxy.close()
-    time.sleep(0.1)
+def test_a_server_that_refuses_is_unavailable_and_nothing_was_written(remote: SqlRunStore, wire: Wire) -> None:
+    wire.be(Mode.GONE)
 
     for call in (lambda: remote.create(_run("r1")), lambda: remote.find("r1"), lambda: remote.find_resumable("tenant")):
         with pytest.raises(StoreUnavailable):
             call()
 
 
-def test_a_lost_answer_leaves_a_write_open_and_a_read_unavailable(
-    remote: SqlRunStore, store: SqlRunStore, proxy: Proxy
-) -> None:
+def test_a_lost_answer_leaves_a_write_open_and_a_read_unavailable(remote: SqlRunStore, store: SqlRunStore, wire: Wire) -> None:
     remote.create(_run("r0"))
-    proxy.cuts_answers = True
+    wire.cut(Cut.REPLY)
     with pytest.raises(OutcomeUnknown, match="'r1'"):
         remote.create(_run("r1"))
-    proxy.cuts_answers = False
     with pytest.raises(AlreadyExists):
         remote.create(_run("r1"))
 
-    proxy.cuts_answers = True
+    wire.cut(Cut.REPLY)
     with pytest.raises(StoreUnavailable):
         remote.find("r1")
-    proxy.cuts_answers = False
 
     assert _run("r1") == remote.find("r1") == store.find("r1")
 
 
-def test_a_server_that_accepts_and_stays_silent_is_given_up_within_the_bound(inside: URL, proxy: Proxy) -> None:
-    remote = SqlRunStore(inside.set(port=proxy.port), patience=0.5)
+def test_a_server_that_accepts_and_stays_silent_is_given_up_within_the_bound(inside: URL, wire: Wire) -> None:
+    remote = SqlRunStore(_through(wire, inside), patience=0.5)
     remote.find("r1")
-    proxy.silent = True
+    wire.be(Mode.SILENT)
 
     started = time.monotonic()
     with pytest.raises(OutcomeUnknown):
         remote.create(_run("r1"))
     assert time.monotonic() - started < 2
 
-    proxy.silent = False
-    assert remote.find("r1") is None  # what the proxy swallowed never arrived
+    wire.be(Mode.PASS)
+    assert remote.find("r1") is None  # what the wire swallowed never arrived
     remote.close()
 
 
-def test_opening_against_silence_ends_within_the_bound(inside: URL, proxy: Proxy) -> None:
-    proxy.silent = True
+def test_opening_against_silence_ends_within_the_bound(inside: URL, wire: Wire) -> None:
+    wire.be(Mode.SILENT)
     started = time.monotonic()
 
     with pytest.raises(StoreUnavailable):
-        SqlRunStore(inside.set(port=proxy.port))
+        SqlRunStore(_through(wire, inside))
 
     assert time.monotonic() - started < 10
 
@@ -377,25 +377,23 @@ def test_no_error_shows_the_password(server: URL, tmp_path: Path) -> None:
 # -- the asynchronous form
 
 
-def test_the_asynchronous_form_gives_up_silence_and_closes(postgresql: URL, tmp_path: Path) -> None:
+def test_the_asynchronous_form_gives_up_silence_and_closes(postgresql: URL, wire: Wire, tmp_path: Path) -> None:
     lab = _lab(tmp_path)
     lab = replace(lab, prepared=dict(make_namespace(lambda _: postgresql, lab)))
-    proxy = Proxy(str(postgresql.host), int(postgresql.port or 0))
 
     async def use() -> None:
-        opened = await AsyncSqlRunStore.open(namespace_url(postgresql, lab).set(port=proxy.port), patience=0.5)
+        opened = await AsyncSqlRunStore.open(_through(wire, namespace_url(postgresql, lab)), patience=1.5)
         await asyncio.gather(*(opened.create(_run(f"r{number}")) for number in range(8)))
-        proxy.silent = True
+        wire.be(Mode.SILENT)
         with pytest.raises(OutcomeUnknown):
             await opened.create(_run("r9"))
-        proxy.silent = False
+        wire.be(Mode.PASS)
         assert await opened.find("r7") == _run("r7")
         await opened.close()
         with pytest.raises(Closed):
             await opened.find("r7")
 
     asyncio.run(use())
-    proxy.close()
     remove_namespace(lambda _: postgresql, lab)
 
 
