@@ -242,7 +242,7 @@ class Wire:
         while not self._ended:
             wait = None if self._silence_ends is None else max(0.0, self._silence_ends - time.monotonic())
             for key, _ in self._selector.select(wait):
-                if key.fileobj in self._selector.get_map():  # what came before may have closed it
+                if not self._ended and key.fileobj in self._selector.get_map():  # what came before may have closed it
                     key.data()
             if self._silence_ends is not None and time.monotonic() >= self._silence_ends:
                 self._give_up()
