@@ -242,10 +242,14 @@ class Wire:
         while not self._ended:
             wait = None if self._silence_ends is None else max(0.0, self._silence_ends - time.monotonic())
             for key, _ in self._selector.select(wait):
-                if not self._ended and key.fileobj in self._selector.get_map():  # what came before may have closed it
-                    key.data()
+                self._handle(key)
             if self._silence_ends is not None and time.monotonic() >= self._silence_ends:
                 self._give_up()
+
+    def _handle(self, key: selectors.SelectorKey) -> None:
+        """Do what a socket is there for, unless what came just before has closed it, or everything."""
+        if not self._ended and key.fileobj in self._selector.get_map():
+            key.data()
 
     def _give_up(self) -> None:
         self._change(Mode.RESET, None)
