@@ -239,16 +239,19 @@ class Wire:
     # -- the thread
 
     def _serve(self) -> None:
-        while not self._ended:
-            wait = None if self._silence_ends is None else max(0.0, self._silence_ends - time.monotonic())
-            for key, _ in self._selector.select(wait):
-                self._handle(key)
-            if self._silence_ends is not None and time.monotonic() >= self._silence_ends:
-                self._give_up()
+        try:
+            while not self._ended:
+                wait = None if self._silence_ends is None else max(0.0, self._silence_ends - time.monotonic())
+                for key, _ in self._selector.select(wait):
+                    self._handle(key)
+                if self._silence_ends is not None and time.monotonic() >= self._silence_ends:
+                    self._give_up()
+        finally:
+            self._end()  # whatever happened, nobody listens any more
 
     def _handle(self, key: selectors.SelectorKey) -> None:
         """Do what a socket is there for, unless what came just before has closed it, or everything."""
-        if not self._ended and key.fileobj in self._selector.get_map():
+        if isinstance(key.fileobj, socket.socket) and key.fileobj.fileno() >= 0:
             key.data()
 
     def _give_up(self) -> None:
@@ -256,6 +259,8 @@ class Wire:
         self._gave_up = True
 
     def _end(self) -> None:
+        if self._ended:
+            return
         self._ended = True
         for connection in list(self._connections):
             self._end_connection(connection)

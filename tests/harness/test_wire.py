@@ -25,13 +25,21 @@ class Echo:
     def __init__(self, listener: socket.socket) -> None:
         self.listener = listener
         self.heard: list[bytes] = []
+        self._connections: list[socket.socket] = []
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
         with suppress(OSError):
             while True:
                 connection, _ = self.listener.accept()
+                self._connections.append(connection)
                 threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def end(self) -> None:
+        """End every connection."""
+        for connection in self._connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _answer(self, connection: socket.socket) -> None:
         with suppress(OSError), connection:
@@ -180,6 +188,21 @@ def test_a_backend_that_is_not_there_resets_its_clients(wire: Wire) -> None:
         port = int(listener.getsockname()[1])
     with pytest.raises(ConnectionResetError), connect(wire.address("127.0.0.1", port)) as client:
         client.recv(1)
+
+
+def test_both_sides_that_end_at_once_are_ended_once(wire: Wire, address: tuple[str, int], echo: Echo) -> None:
+    clients = [connect(address) for _ in range(5)]
+    for client in clients:
+        ask(client, b"a")
+    busy = threading.Thread(target=wire._do, args=(lambda: time.sleep(0.3),))
+    busy.start()
+    echo.end()
+    for client in clients:
+        client.close()
+    busy.join()
+
+    with connect(address) as client:
+        assert b"bb" == ask(client, b"b")
 
 
 @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="no UNIX sockets here")
