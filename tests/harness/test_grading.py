@@ -210,7 +210,9 @@ def test_a_target_whose_every_check_passed_is_certified() -> None:
     assert [clause.id for clause in report.clauses] == [clause.id for clause in CATALOGUE.of("run-store")]
 
 
-@pytest.mark.parametrize("clause", [clause.id for clause in CATALOGUE.of("run-store") if clause.id != "RUN-CANCEL-1"])
+@pytest.mark.parametrize(
+    "clause", [name for name, answer in describe_adapter(memory)["clauses"].items() if answer["verdict"] is None]
+)
 def test_the_list_of_clauses_is_the_catalogues_so_a_missing_one_is_not_run(clause: str) -> None:
     introduction = an_introduction()
     report = grade(introduction, passing(introduction, clause))
