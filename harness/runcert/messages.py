@@ -88,4 +88,5 @@ class Channel:
 
 def connect() -> Channel:
     """Connect a child process to its supervisor."""
-    return Channel(Client(os.environ[ADDRESS], authkey=bytes.fromhex(os.environ[KEY])))
+    address = json.loads(os.environ[ADDRESS])  # a path, or host and port
+    return Channel(Client(address if isinstance(address, str) else tuple(address), authkey=bytes.fromhex(os.environ[KEY])))

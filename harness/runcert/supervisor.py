@@ -6,6 +6,7 @@ what it was doing is noted, and another child does the rest.
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import secrets
@@ -23,7 +24,7 @@ from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Listener
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from runcert import interruption
 from runcert.backends import Backends
@@ -45,6 +46,10 @@ INTRODUCTION_SECONDS = 90.0
 
 SILENCE_SECONDS = 900.0
 _LOOK_SECONDS = 0.5
+_LONGEST_SOCKET_PATH = 100
+"""The address of a UNIX socket holds 104 bytes on some systems, 108 on others."""
+
+_ListenAt: TypeAlias = str | tuple[str, int] | None
 """How long a child may say nothing at all while it runs checks."""
 
 _MOST_LOSSES = 3
@@ -361,7 +366,7 @@ class Supervisor:
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTHONUNBUFFERED": "1",
             "HYPOTHESIS_STORAGE_DIRECTORY": os.path.join(self.settings.root, "hypothesis"),  # noqa: PTH118  # not the user's directory
-            ADDRESS: str(listener.address),
+            ADDRESS: json.dumps(listener.address),
             KEY: key.hex(),
             ROOT: self.settings.root,
         }
@@ -380,9 +385,12 @@ class Supervisor:
         threading.Thread(target=_listen, args=(process, listener), daemon=True).start()
         return process
 
-    def _address(self) -> str | None:
-        """Give a socket in the run's directory, so that it goes when the directory goes; None where pipes have names."""
-        return os.path.join(self.settings.root, f"child-{len(self._processes)}") if os.name == "posix" else None  # noqa: PTH118
+    def _address(self) -> _ListenAt:
+        """Give a socket in the run's directory, so that it goes when the directory goes; elsewhere where there can be none."""
+        if os.name != "posix":
+            return None  # pipes have names of their own
+        path = os.path.join(self.settings.root, f"child-{len(self._processes)}")  # noqa: PTH118  # the system takes a text
+        return path if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH else ("127.0.0.1", 0)
 
     def _send(self, process: _Process, kind: str, **content: Any) -> None:
         deadline = time.monotonic() + INTRODUCTION_SECONDS

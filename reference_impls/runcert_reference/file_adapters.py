@@ -8,6 +8,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -144,17 +145,17 @@ def make_namespace(root: Path, lab: Lab) -> dict[str, str]:
         directory.mkdir(mode=0o700)
     except FileExistsError as error:
         if directory.exists():
-            beside.unlink(missing_ok=True)
+            _withdraw(beside)
         raise UsageProblem(
             f"{directory} is there already and not this run's; name another directory, or remove it yourself"
         ) from error
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        _withdraw(beside)
         raise _cannot_write(root, error) from error
     try:
         beside.rename(directory / _MARK)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        _withdraw(beside)
         directory.rmdir()
         raise _cannot_write(root, error) from error
     return mark
@@ -238,6 +239,12 @@ def _write(path: Path, text: str) -> None:
         opened.write(text)
         opened.flush()
         os.fsync(opened.fileno())
+
+
+def _withdraw(mark: Path) -> None:
+    """Remove a mark whose directory could not be made; on a disk that takes no writes there is none."""
+    with suppress(OSError):
+        mark.unlink()
 
 
 def _cannot_write(root: Path, error: OSError) -> UsageProblem:

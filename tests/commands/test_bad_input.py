@@ -220,3 +220,15 @@ def test_a_defect_of_the_kit_is_one_message_and_its_traceback_for_who_asks(tmp_p
     assert "runcert: the kit failed, which is a defect to report: ZeroDivisionError: at db://ann:***@host" in done.stderr
     assert "(set RUNCERT_TRACEBACK=1 to see where)" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_long_way_to_the_directory_for_temporary_files_is_no_hindrance(runcert: Runcert, tmp_path: Path) -> None:
+    """The address of a UNIX socket holds about a hundred bytes."""
+    temporary = tmp_path / ("x" * 120)
+    temporary.mkdir()
+    done = runcert(
+        "certify", "memory", "--only", "RUN-CREATE-2", "--depth", "quick", expected=0, env={"TMPDIR": str(temporary)}
+    )
+
+    assert "RUN-CREATE-2       pass" in done.out
+    assert [] == list(temporary.iterdir())

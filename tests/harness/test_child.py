@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -26,7 +27,7 @@ class Connected:
         self.root = root
         root.mkdir()
         listener = Listener(authkey=b"secret of the run")
-        environment = os.environ | {ADDRESS: str(listener.address), KEY: b"secret of the run".hex(), ROOT: str(root)}
+        environment = os.environ | {ADDRESS: json.dumps(listener.address), KEY: b"secret of the run".hex(), ROOT: str(root)}
         environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         self.popen = subprocess.Popen(
             [sys.executable, "-P", "-m", "runcert.child"],

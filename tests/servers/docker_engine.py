@@ -55,7 +55,8 @@ class Engine:
         return [binding["HostIp"] for bindings in ports for binding in bindings or []]
 
     def _found(self) -> list[Any]:
-        return list(self.client.containers.list(all=True, filters={"label": "runcert.run"}))
+        # one that goes while the list is made is no error
+        return list(self.client.containers.list(all=True, filters={"label": "runcert.run"}, ignore_removed=True))
 
     def make_image(self, name: str, content: bytes, changes: list[str]) -> str:
         """Make an image of a tar file.

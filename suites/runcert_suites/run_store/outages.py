@@ -142,8 +142,8 @@ class SilenceEnds:
 
     def test_silence_on_connections_that_are_there(self, case: Case) -> None:
         """A call whose question is swallowed ends in time with a typed error, and the handle works when the silence is over."""
-        if not case.claims.claims(Capability.BOUNDS_SILENCE):
-            case.evidence["silence"] = "not claimed"
+        if not case.claims.claims(Capability.BOUNDS_SILENCE) or not _routes(case):
+            case.evidence["silence"] = "not claimed, or no connection through lab.route"
             return
         wire = case.wire()
         trial = _trial(case, wire, "its backend accepts and stays silent")
@@ -158,8 +158,8 @@ class SilenceEnds:
 
     def test_silence_on_new_connections(self, case: Case) -> None:
         """A call that has to make a new connection, which is accepted and never answered, ends in time too."""
-        if not case.claims.claims(Capability.BOUNDS_SILENCE):
-            case.evidence["silence"] = "not claimed"
+        if not case.claims.claims(Capability.BOUNDS_SILENCE) or not _routes(case):
+            case.evidence["silence"] = "not claimed, or no connection through lab.route"
             return
         wire = case.wire()
         trial = _trial(case, wire, "its backend accepts new connections and stays silent")
