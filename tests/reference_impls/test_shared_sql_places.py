@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import URL, Connection, inspect, make_url, select, text
+from sqlalchemy.exc import DBAPIError
 from tests.command_line import RUNCERT, Runcert
 from tests.servers.conftest import a_place
 from tests.servers.places import need, wait_until
@@ -131,11 +132,19 @@ def test_tables_that_somebody_made_are_used_and_other_runs_in_them_are_left(gran
     assert [b"theirs"] == granted.runs()
 
 
+def _holds_runs(granted: Granted) -> bool:
+    """Say whether a run is in the middle of its checks; its smoke test makes the tables and removes them again before that."""
+    try:
+        return "runs" in granted.tables() and len(granted.runs()) > 5
+    except DBAPIError:  # removed between the two questions
+        return False
+
+
 def test_what_a_killed_run_left_is_found_and_removed(granted: Granted, runcert: Runcert) -> None:
     with a_place() as place:
         command = [str(RUNCERT), "certify", granted.url, "--depth", "standard", "-n", "2"]
         with subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
-            wait_until(lambda: ("runs" in granted.tables() and len(granted.runs()) > 5) or run.poll() is not None)
+            wait_until(lambda: _holds_runs(granted) or run.poll() is not None)
             run.kill()
         wait_until(lambda: not place.processes)
     left = granted.tables()
