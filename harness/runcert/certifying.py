@@ -175,6 +175,10 @@ def _narrowed(introduction: Introduction, order: Order) -> Introduction:
     return replace(introduction, checks=checks)
 
 
+_CHECKS_IN_A_BURST = 10
+"""How many other checks take about as long as one with bursts."""
+
+
 def _jobs(introductions: Sequence[Introduction], processes: int) -> list[tuple[str, list[Job]]]:
     """Spread the checks: a process for each target that was named, more where there are more processes than targets."""
     by_text: dict[str, list[Introduction]] = defaultdict(list)
@@ -184,10 +188,22 @@ def _jobs(introductions: Sequence[Introduction], processes: int) -> list[tuple[s
     jobs: list[tuple[str, list[Job]]] = []
     shards = max(1, processes // max(1, len(by_text)))
     for text, members in by_text.items():
+        spread = [(m, _spread([name for name, _ in m.checks], m.bursts, shards)) for m in members]
         for shard in range(shards):
-            mine = [Job(m.spec, [name for name, _ in m.checks][shard::shards]) for m in members]
+            mine = [Job(m.spec, parts[shard]) for m, parts in spread]
             jobs.append((text, [job for job in mine if job.checks]))
     return [(text, shard) for text, shard in jobs if shard]
+
+
+def _spread(checks: Sequence[str], bursts: frozenset[str], shards: int) -> list[list[str]]:
+    """Deal checks out; those with bursts stay together, because they share client processes that take long to start."""
+    parts: list[list[str]] = [[] for _ in range(shards)]
+    loads = [_CHECKS_IN_A_BURST * sum(name in bursts for name in checks), *[0] * (shards - 1)]
+    for name in checks:
+        where = 0 if name in bursts else loads.index(min(loads))
+        parts[where].append(name)
+        loads[where] += name not in bursts
+    return parts
 
 
 def _reports(

@@ -59,6 +59,7 @@ class Check:
         isolated: True when it needs a namespace of its own.
         proves_absent: the capability whose absence it proves, for checks that run only then.
         sentence: the first line of its documentation.
+        several_clients: True when it runs bursts.
     """
 
     id: str
@@ -67,14 +68,16 @@ class Check:
     isolated: bool
     proves_absent: Capability | None
     sentence: str
+    several_clients: bool = False
 
 
-def clause(*clause_ids: str, isolated: bool = False) -> Callable[[_Suite], _Suite]:
+def clause(*clause_ids: str, isolated: bool = False, several_clients: bool = False) -> Callable[[_Suite], _Suite]:
     """Mark a class whose ``test_`` methods judge these clauses.
 
     Args:
         clause_ids: ids of the catalogue; the first one is the one that a plain violation belongs to.
         isolated: True when each check needs a namespace of its own, because it damages or counts what is stored.
+        several_clients: True when each check runs bursts: such checks share the client processes that one process of the kit starts.
 
     Raises:
         KeyError: an id is not in the catalogue.
@@ -83,7 +86,7 @@ def clause(*clause_ids: str, isolated: bool = False) -> Callable[[_Suite], _Suit
         CATALOGUE.get(clause_id)
 
     def mark(suite: _Suite) -> _Suite:
-        setattr(suite, _MARK, (clause_ids, isolated, None))
+        setattr(suite, _MARK, (clause_ids, isolated, None, several_clients))
         return suite
 
     return mark
@@ -93,7 +96,7 @@ def proves_absent(capability: Capability, *clause_ids: str) -> Callable[[_Suite]
     """Mark a class whose ``test_`` methods prove that a capability declared absent really is."""
 
     def mark(suite: _Suite) -> _Suite:
-        setattr(suite, _MARK, (clause_ids, False, capability))
+        setattr(suite, _MARK, (clause_ids, False, capability, False))
         return suite
 
     return mark
@@ -150,8 +153,12 @@ def _checks_in(module: ModuleType) -> Iterator[Check]:
             yield from _checks_of_class(suite, *marks)
 
 
-def _checks_of_class(suite: type, clauses: tuple[str, ...], isolated: bool, absent: Capability | None) -> Iterator[Check]:
+def _checks_of_class(
+    suite: type, clauses: tuple[str, ...], isolated: bool, absent: Capability | None, several_clients: bool
+) -> Iterator[Check]:
     for name, method in vars(suite).items():
         if name.startswith("test_"):
             sentence = (inspect.getdoc(method) or inspect.getdoc(suite) or name.replace("_", " ")).splitlines()[0]
-            yield Check(f"{suite.__name__}.{name}", clauses, getattr(suite(), name), isolated, absent, sentence)
+            yield Check(
+                f"{suite.__name__}.{name}", clauses, getattr(suite(), name), isolated, absent, sentence, several_clients
+            )

@@ -94,6 +94,7 @@ class Child:
             "spec": target.spec,
             "description": describe_adapter(target.adapter, reach),
             "checks": [[check.id, list(check.clauses)] for check in checks],
+            "bursts": [check.id for check in checks if check.several_clients],
             "refused": refused,
         }
 

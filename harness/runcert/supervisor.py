@@ -76,6 +76,7 @@ class Introduction:
         checks: the checks that apply, with their clauses.
         refused: the sentence that refuses a store that keeps nothing.
         asked: what was typed; the process that introduced the target is kept under it.
+        bursts: the checks with bursts, which are quickest in one process.
     """
 
     text: str
@@ -84,6 +85,7 @@ class Introduction:
     checks: list[tuple[str, tuple[str, ...]]]
     refused: str | None
     asked: str
+    bursts: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -186,7 +188,11 @@ class Supervisor:
             if message["kind"] == "introduced":
                 checks = [(name, tuple(clauses)) for name, clauses in message["checks"]]
                 description, refused = message["description"], message["refused"]
-                found.append(Introduction(message["text"], message["spec"], description, checks, refused, text))
+                found.append(
+                    Introduction(
+                        message["text"], message["spec"], description, checks, refused, text, frozenset(message["bursts"])
+                    )
+                )
             elif message["kind"] == "ready":
                 return found
             elif message["kind"] == "trouble":

@@ -9,7 +9,7 @@ import pytest
 
 from runcert import Handles, Lab, Limits, RunStore, UsageProblem, adapter
 from runcert.cases import Workplace
-from runcert.certifying import Order, certify, parse_servers
+from runcert.certifying import _CHECKS_IN_A_BURST, Order, _spread, certify, parse_servers
 from runcert.description import claims_from, describe_adapter, describe_claims
 from runcert.execution import smoke
 from runcert.fingerprint import environment, kit_digest
@@ -152,3 +152,14 @@ def test_the_environment_names_versions_also_of_what_is_missing(monkeypatch: pyt
     assert found["pytest"] == pytest.__version__
     assert found["no-such-package-here"] == "not installed"
     assert len(kit_digest()) == 64
+
+
+def test_checks_with_bursts_stay_in_one_process_and_the_others_are_dealt_out_around_them() -> None:
+    names = [f"check {number}" for number in range(40)]
+    bursts = frozenset(names[3:5])
+    first, second = _spread(names, bursts, 2)
+
+    assert bursts <= set(first)
+    assert sorted(first + second) == sorted(names)
+    assert len(second) == len(first) + 2 * _CHECKS_IN_A_BURST - 2
+    assert _spread(names, bursts, 1) == [names]

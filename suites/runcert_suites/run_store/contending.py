@@ -50,7 +50,7 @@ from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, updated
 
 
-@clause("RUN-CREATE-3", isolated=True)
+@clause("RUN-CREATE-3", isolated=True, several_clients=True)
 class OneOfManyCreatesSucceeds:
     """Of N concurrent creates of one id at most one succeeds; success is never reported for a record that is then absent."""
 
@@ -71,7 +71,7 @@ class OneOfManyCreatesSucceeds:
             _insist_on_winners(decided[0], f"{burst.name}: no create at all succeeded")
 
 
-@clause("RUN-CAS-6", "RUN-CAS-1", isolated=True)
+@clause("RUN-CAS-6", "RUN-CAS-1", isolated=True, several_clients=True)
 class OneOfManyUpdatesSucceeds:
     """Of N contenders for one version at most one gets True, and no version is gained that nobody was told of."""
 
@@ -94,7 +94,7 @@ class OneOfManyUpdatesSucceeds:
             _insist_on_winners(decided[0], f"{burst.name}: no update at all succeeded")
 
 
-@clause("RUN-CONTENTION-1", "RUN-BOUND-1", "RUN-CAS-1", isolated=True)
+@clause("RUN-CONTENTION-1", "RUN-BOUND-1", "RUN-CAS-1", isolated=True, several_clients=True)
 class OutcomesUnderContention:
     """Under contention every call ends in time, and its outcome is success, the contract's own refusal, or Contended."""
 
@@ -120,7 +120,7 @@ class OutcomesUnderContention:
         case.evidence["slowest call under contention, ms"] = round(slowest[0] * 1000, 1)
 
 
-@clause("RUN-CONTENTION-2", isolated=True)
+@clause("RUN-CONTENTION-2", isolated=True, several_clients=True)
 class WhoIsAloneAndWhoRepeats:
     """A caller that is alone never gets Contended; where the callers of a burst repeat on Contended, exactly one wins."""
 
@@ -156,7 +156,7 @@ class WhoIsAloneAndWhoRepeats:
             _work_alone(judge, handle, case.another(handle))
 
 
-@clause("RUN-FIND-3", "RUN-FIND-2", isolated=True)
+@clause("RUN-FIND-3", "RUN-FIND-2", isolated=True, several_clients=True)
 class OnlyCommittedStateIsRead:
     """Only committed state is returned."""
 
