@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -124,7 +125,11 @@ def sqlite_at_url(url: str) -> Adapter:
 
     def prepare(lab: Lab) -> dict[str, str]:
         mark = make_namespace(root, lab)
-        upgrade(sqlite_url(file_of(lab), create=True))
+        try:
+            upgrade(sqlite_url(file_of(lab), create=True))
+        except BaseException:  # a disk that became full meanwhile: what was made goes again, as nobody else will remove it
+            shutil.rmtree(root / lab.namespace, ignore_errors=True)
+            raise
         return mark
 
     def inside(lab: Lab, action: Callable[[Connection], _Answer]) -> _Answer:
