@@ -224,7 +224,7 @@ def hang_result(check: Check, workplace: Workplace, hang: Hang) -> CheckResult:
     )
 
 
-# -- smoke: is the adapter wired right?  It judges no answer.
+# -- what a store answers, for whoever compares
 
 
 def answers_of(workplace: Workplace, seed: int, length: int, *, lists: bool, token: str) -> list[Answer]:
@@ -238,15 +238,11 @@ def answers_of(workplace: Workplace, seed: int, length: int, *, lists: bool, tok
         token: part of every identifier where namespaces are shared; the same for all stores that are compared.
     """
     package = suite_packages(workplace.adapter.contract)[0]
-    case = Case(workplace, Depth.QUICK, seed, isolated=True, token=token)
-    try:
-        with _same_directory():
-            found = list(package.answers(case, length, lists=lists))
-            case.end()
-    except BaseException:
-        case.abandon()
-        raise
-    return found
+    with _outside_of_checks(Case(workplace, Depth.QUICK, seed, isolated=True, token=token)) as case:
+        return list(package.answers(case, length, lists=lists))
+
+
+# -- smoke: is the adapter wired right?  It judges no answer.
 
 
 def smoke(workplace: Workplace) -> str | None:
@@ -260,13 +256,19 @@ def smoke(workplace: Workplace) -> str | None:
             does not close.
     """
     package = suite_packages(workplace.adapter.contract)[0]
-    case = Case(workplace, Depth.QUICK, 0)
+    with _outside_of_checks(Case(workplace, Depth.QUICK, 0)) as case:
+        package.smoke(case)
+        refused: str | None = package.refused(case)
+    return refused
+
+
+@contextmanager
+def _outside_of_checks(case: Case) -> Iterator[Case]:
+    """Let the body use a case that judges nothing, and close what it opened, also after an error."""
     try:
         with _same_directory():
-            package.smoke(case)
-            refused: str | None = package.refused(case)
+            yield case
             case.end()
     except BaseException:
         case.abandon()
         raise
-    return refused

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, make_url
@@ -27,14 +28,27 @@ __all__ = ["leftovers_at_url", "sqlite", "sqlite_async", "sqlite_at_url"]
 _Answer = TypeVar("_Answer")
 
 
-def database_of(lab: Lab, *, create: bool = False) -> URL:
+def database_of(lab: Lab) -> URL:
     """Give the database of a namespace: one file in its directory."""
-    return sqlite_url(lab.directory / "runs.db", create=create)
+    return sqlite_url(lab.directory / "runs.db")
 
 
 def prepare_sqlite(lab: Lab) -> None:
-    """Make the tables of a namespace."""
-    upgrade(database_of(lab, create=True))
+    """Make the database of a namespace."""
+    make_database(lab.directory / "runs.db")
+
+
+def make_database(file: Path) -> None:
+    """Make a database with the tables in it: a copy of one that was migrated, because a check asks for one again and again."""
+    file.write_bytes(_migrated_database())
+
+
+@lru_cache(maxsize=1)
+def _migrated_database() -> bytes:
+    with TemporaryDirectory(prefix="runcert-sqlite-") as directory:
+        file = Path(directory) / "runs.db"
+        upgrade(sqlite_url(file, create=True))
+        return file.read_bytes()
 
 
 def damage_sqlite(lab: Lab, contract: str, key: str, how: str) -> None:  # noqa: ARG001  # one contract only
@@ -126,7 +140,7 @@ def sqlite_at_url(url: str) -> Adapter:
     def prepare(lab: Lab) -> dict[str, str]:
         mark = make_namespace(root, lab)
         try:
-            upgrade(sqlite_url(file_of(lab), create=True))
+            make_database(file_of(lab))
         except BaseException:  # a disk that became full meanwhile: what was made goes again, as nobody else will remove it
             shutil.rmtree(root / lab.namespace, ignore_errors=True)
             raise

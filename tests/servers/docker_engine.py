@@ -173,18 +173,18 @@ def image_of_redis(engine: Engine) -> str:
     tree = _Tree()
     tree.add_programs([server, Path("/bin/sh")])
     tree.add_link("/usr/bin/redis-server", server)
-    tree.add_directory("/work", owner=0)
-    return engine.make_image("runcert-test-redis", tree.content(), ["WORKDIR /work", "ENV PATH=/usr/bin:/bin"])
+    tree.add_directory("/srv", owner=0)
+    return engine.make_image("runcert-test-redis", tree.content(), ["WORKDIR /srv", "ENV PATH=/usr/bin:/bin"])
 
 
 _POSTGRESQL_ENTRY = """#!/bin/sh
 set -e
 umask 077
-printf %s "$POSTGRES_PASSWORD" > /work/password
-initdb --pgdata=/work/data --username="$POSTGRES_USER" --pwfile=/work/password $POSTGRES_INITDB_ARGS
-echo "host all all all scram-sha-256" >> /work/data/pg_hba.conf
+printf %s "$POSTGRES_PASSWORD" > /srv/password
+initdb --pgdata=/srv/data --username="$POSTGRES_USER" --pwfile=/srv/password $POSTGRES_INITDB_ARGS
+echo "host all all all scram-sha-256" >> /srv/data/pg_hba.conf
 shift
-exec postgres -D /work/data -c listen_addresses='*' -c unix_socket_directories= "$@"
+exec postgres -D /srv/data -c listen_addresses='*' -c unix_socket_directories= "$@"
 """
 
 
@@ -199,11 +199,11 @@ def image_of_postgresql(engine: Engine) -> str:
     tree.add(Path(f"/usr/share/postgresql/{version}"))
     tree.add(Path("/usr/lib/locale/C.utf8"))
     tree.add(Path("/usr/share/zoneinfo/Etc/UTC"))
-    tree.add_text("/etc/passwd", f"nobody:x:{_NOBODY}:{_NOBODY}::/work:/bin/sh\n")
+    tree.add_text("/etc/passwd", f"nobody:x:{_NOBODY}:{_NOBODY}::/srv:/bin/sh\n")
     tree.add_text("/entry.sh", _POSTGRESQL_ENTRY, mode=0o755)
-    tree.add_directory("/work", owner=_NOBODY)
+    tree.add_directory("/srv", owner=_NOBODY)
     tree.add_directory("/tmp", owner=_NOBODY)
-    changes = [f"USER {_NOBODY}", "WORKDIR /work", f"ENV PATH={programs}:/usr/bin:/bin", 'ENTRYPOINT ["/bin/sh", "/entry.sh"]']
+    changes = [f"USER {_NOBODY}", "WORKDIR /srv", f"ENV PATH={programs}:/usr/bin:/bin", 'ENTRYPOINT ["/bin/sh", "/entry.sh"]']
     return engine.make_image("runcert-test-postgresql", tree.content(), changes)
 
 

@@ -34,7 +34,7 @@ class Backend:
 
     def names(self) -> set[str]:
         """Give the name of everything on it."""
-        raise NotImplementedError
+        raise NotImplementedError  # each backend says how
 
     def namespaces(self) -> set[str]:
         """Give the names that only the kit uses, but for the user's own that looks like one."""
@@ -42,11 +42,11 @@ class Backend:
 
     def lab(self, tmp_path: Path) -> Lab:
         """Make a namespace of this very process, which is at work."""
-        raise NotImplementedError
+        raise NotImplementedError  # each backend says how
 
     def say_it_was_made_on(self, host: str, namespace: str) -> None:
         """Change the mark."""
-        raise NotImplementedError
+        raise NotImplementedError  # each backend says how
 
 
 class Directory(Backend):

@@ -27,7 +27,7 @@ class Changing(MemoryRunStore):
 
     def late(self, run_id: str) -> Run | None:
         """Answer."""
-        raise NotImplementedError
+        raise NotImplementedError  # each store says how
 
 
 class Forgetful(Changing):

@@ -35,12 +35,12 @@ _IMPATIENT = replace(CLAIMS.limits, maximum_wait=timedelta(seconds=0.3))
 
 def _let_others_in() -> None:
     """Give up the interpreter: what lies between a check and its write takes a moment in every real store."""
-    time.sleep(0)
+    time.sleep(0)  # part of the fault: it widens the window in which somebody else comes between
 
 
 def _round_trip() -> None:
     """Wait as long as a write to a disk or a server takes."""
-    time.sleep(0.0003)
+    time.sleep(0.0003)  # part of the fault, like the above; nothing is judged by how long it takes
 
 
 # -- create

@@ -37,6 +37,10 @@ _OTHER_WORK = 0.0005
 """What a service does between two calls of the system takes time; in seconds."""
 
 
+def _do_other_work() -> None:
+    time.sleep(_OTHER_WORK)  # part of the fault: it widens the window in which somebody else comes between
+
+
 # -- names
 
 
@@ -157,7 +161,7 @@ class OneTemporaryForEveryWriter(FileRunStore):
         if target.exists():
             raise AlreadyExists(f"run {run.run_id!r} exists")
         temporary.write_text(record, encoding="ascii")
-        time.sleep(_OTHER_WORK)
+        _do_other_work()
         try:
             if temporary.read_text(encoding="ascii") != record:
                 deviates()
@@ -180,7 +184,7 @@ class CreateLooksAndThenRenames(FileRunStore):
         check_new_run(run, CLAIMS)
         if self._directory.read(name) is not None:
             raise AlreadyExists(f"run {run.run_id!r} exists")
-        time.sleep(_OTHER_WORK)
+        _do_other_work()
         if self._directory.read(name) is not None:
             deviates()
         self._directory.replace(name, write_record(run).encode("ascii"))
@@ -196,7 +200,7 @@ class UpdatesAreNotLocked(FileRunStore):
         stored = self.find(expected.run_id)
         if stored is None or stored.version != expected.version or stored.status.terminal:
             return False
-        time.sleep(_OTHER_WORK)
+        _do_other_work()
         if self.find(expected.run_id) != stored:
             deviates()
         self._directory.replace(self._name(expected.run_id), write_record(updated).encode("ascii"))
@@ -233,7 +237,7 @@ class UpdatesAreWrittenInPlace(FileRunStore):
                 deviates()
                 opened.write(record[:100])
                 opened.flush()
-                time.sleep(_OTHER_WORK)
+                _do_other_work()
                 opened.write(record[100:])
         return True
 

@@ -28,7 +28,7 @@ class _Unguarded(MemoryRunStore):
         return True
 
     def _lets_through(self, stored: Run, updated: Run) -> bool:
-        raise NotImplementedError
+        raise NotImplementedError  # each faulty store says how
 
 
 @faulty_memory("RUN-TERMINAL-1", source="F1 celery/celery#6090")
