@@ -59,7 +59,7 @@ class Need(Enum):
     BOUNDS_SILENCE = "capability bounds-silence"
     SCHEMA = "hook schema"
     WIRE = "connection through lab.route"
-    OUTAGE = "connection through lab.route and no hook outage"
+    OUTAGE = "connection through lab.route or hook outage"
     EVICTING_SERVER = "server of the kit that can be set to evict"
 
 

@@ -11,10 +11,13 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from runcert.masking import without_passwords
+from runcert.servers.offers import KINDS
 
 __all__ = ["Backends"]
 
-_PORTS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306, "redis": 6379, "valkey": 6379}
+_PORTS = {kind.scheme.partition("+")[0]: kind.container_port for kind in KINDS.values()} | {"mysql": 3306}
+"""The usual port of each kind of server; MySQL is none of the kit's, and may be the user's."""
+
 _SECONDS = 3.0
 _FULL = 1024 * 1024
 """With less than so many bytes free a disk is full: the next record may not fit."""

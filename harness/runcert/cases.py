@@ -318,6 +318,8 @@ class Case:
 
     def beside(self, handle: Handle) -> Handle:
         """Give the second handle of this check, opened once; ``handle`` itself where the scope of the store is the handle."""
+        if self.claims.scope is Scope.HANDLE:
+            return handle
         if self._second is None or not any(
             opened is self._second and opened in where.handles for where, opened in self._opened
         ):

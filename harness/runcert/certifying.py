@@ -26,12 +26,12 @@ from runcert.reports.summary import markdown, overview_markdown
 from runcert.selfcheck import stored_selfcheck
 from runcert.servers.offers import WAYS, is_address, kind_named
 from runcert.supervisor import Introduction, Supervisor
-from runcert.targets import split_file_target
+from runcert.targets import check_unique, split_file_target
 from runcert.waivers import Waiver, stale_or_expired
 from runcert_contract import CATALOGUE
 from runcert_contract.catalogue import CONTRACT_PREFIXES
 
-__all__ = ["Order", "certify", "check_names", "check_targets", "insist_on_writable", "parse_servers", "write_results"]
+__all__ = ["Order", "certify", "check_targets", "insist_on_writable", "parse_servers", "write_results"]
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -104,7 +104,7 @@ def certify(order: Order, announce: Callable[[int], Progress]) -> tuple[list[Tar
     supervisor = Supervisor(settings)
     with supervisor.running():
         introductions = supervisor.introduce(order.targets)
-        check_names(introductions)
+        check_unique(introduction.name for introduction in introductions)
         chosen = [_narrowed(introduction, order) for introduction in introductions]
         jobs = _jobs(chosen, order.processes)
         supervisor.on_event = announce(sum(len(job.checks) for _, shard in jobs for job in shard))
@@ -137,20 +137,6 @@ def _check_order(order: Order) -> None:
                 or "`runcert clauses` lists all"
             )
             raise UsageProblem(f"there is no clause {name!r} in this catalogue ({near})")
-
-
-def check_names(introductions: Sequence[Introduction]) -> None:
-    """Refuse two targets of one name, which could not be told apart.
-
-    Raises:
-        UsageProblem: a name is used twice.
-    """
-    names = [introduction.name for introduction in introductions]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageProblem(
-                f"the target name {name!r} is used more than once; give one adapter another name with @adapter(target=...)"
-            )
 
 
 def _narrowed(introduction: Introduction, order: Order) -> Introduction:

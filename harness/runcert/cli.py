@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
+from runcert.problems import ExitCode
+
 if TYPE_CHECKING:
     from runcert.certifying import Order
 
 __all__ = ["main"]
 
 _TRACEBACK = "RUNCERT_TRACEBACK"
-_UNDECIDED = 3
 _Parameters = ParamSpec("_Parameters")
 
 DEPTHS = click.Choice(["quick", "standard", "exhaustive"])
@@ -45,13 +46,13 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
             code = command(*args, **kwargs)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = _UNDECIDED
+            code = int(ExitCode.UNDECIDED)
         except KeyboardInterrupt:
             code = 128 + signal.SIGINT
         except Exception as error:
             if os.environ.get(_TRACEBACK):
                 raise
-            code = _UNDECIDED if interruption.came() else _told(error)
+            code = int(ExitCode.UNDECIDED) if interruption.came() else _told(error)
         if interruption.came() or code == 128 + signal.SIGINT:  # also where the exception was lost or wrapped on its way here
             click.echo("runcert: interrupted; everything that was started is stopped", err=True)
             code = 128 + (interruption.came() or signal.SIGINT)
@@ -63,7 +64,7 @@ def _reporting(command: Callable[_Parameters, int]) -> Callable[_Parameters, Non
 def _told(error: Exception) -> int:
     """Say in one message what went wrong, and give the exit code."""
     from runcert.masking import without_passwords
-    from runcert.problems import ExitCode, KitProblem, ServerLost, UsageProblem, describe_error
+    from runcert.problems import KitProblem, ServerLost, UsageProblem, describe_error
 
     if isinstance(error, (UsageProblem, ServerLost)):
         click.echo(f"runcert: {without_passwords(str(error))}", err=True)
@@ -254,7 +255,6 @@ def list_servers(told: tuple[str, ...], form: str) -> int:
 @_reporting
 def replay(file: Path, servers: tuple[str, ...]) -> int:
     """Run the check of a failure's FILE again, on the same target with the same seed: 1 it failed again, 3 it did not."""
-    from runcert.problems import ExitCode
     from runcert.reports.failures import read_failure
 
     data = read_failure(file)
@@ -371,20 +371,14 @@ def clean_up(urls: tuple[str, ...], *, dry_run: bool, hosts: tuple[str, ...], fo
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET TARGET...")
 @click.option("--length", type=click.IntRange(min=1), default=500, show_default=True, help="How many calls.")
 @click.option("--seed", type=click.IntRange(min=0), help="Decides the calls; printed in any case.")
-@click.option(
-    "--server",
-    "servers",
-    multiple=True,
-    metavar="NAME=URL|wheel|system|containers",
-    help="Where a server is, or how the kit gets one.",
-)
+@_servers_option
 @_reporting
 def diff(targets: tuple[str, ...], length: int, seed: int | None, servers: tuple[str, ...]) -> int:
     """Give every TARGET the same calls and show where their answers differ, also where the contract permits both.
 
     0 when no answer breaks the contract, whether they differ or not; 1 when one does.
     """
-    from runcert.certifying import check_names, check_targets, parse_servers
+    from runcert.certifying import check_targets, parse_servers
     from runcert.differing import differences_text, find_differences
     from runcert.messages import Settings
     from runcert.supervisor import Supervisor
@@ -392,7 +386,7 @@ def diff(targets: tuple[str, ...], length: int, seed: int | None, servers: tuple
     chosen = secrets.randbelow(2**32) if seed is None else seed
     check_targets(targets)
     with Supervisor(Settings(root="", seed=chosen, servers=parse_servers(servers))).running() as supervisor:
-        found = find_differences(supervisor, targets, chosen, length, check_names)
+        found = find_differences(supervisor, targets, chosen, length)
     click.echo(differences_text(found))
     return 1 if found.forbidden else 0
 

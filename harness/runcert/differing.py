@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from runcert.problems import UsageProblem
+from runcert.targets import check_unique
 from runcert_contract import Capability, Stance
 
 if TYPE_CHECKING:
-    from runcert.supervisor import Introduction, Supervisor
+    from runcert.supervisor import Supervisor
 
 __all__ = ["Answer", "Difference", "Differences", "differences_of", "differences_text", "find_differences"]
 
@@ -85,7 +86,6 @@ def find_differences(
     targets: Sequence[str],
     seed: int,
     length: int,
-    check_names: Callable[[Sequence[Introduction]], None],
 ) -> Differences:
     """Give every store the same calls and compare what they answer.
 
@@ -94,22 +94,20 @@ def find_differences(
         targets: at least two stores, as they are named on the command line.
         seed: decides the calls.
         length: how many calls.
-        check_names: refuses stores that cannot be told apart.
 
     Raises:
         UsageProblem: a target cannot be loaded, there is only one, or one keeps nothing.
     """
     introductions = supervisor.introduce(targets)
-    check_names(introductions)
+    check_unique(introduction.name for introduction in introductions)
     if len(introductions) < 2:
         raise UsageProblem(f"{introductions[0].name} is one store; name at least two, so that there is something to compare")
     for introduction in introductions:
         if introduction.refused is not None:
             raise UsageProblem(f"{introduction.name}: {introduction.refused}")
     lists = all(_lists(introduction.description["claims"]) for introduction in introductions)
-    token = secrets.token_hex(
-        4
-    )  # where namespaces are shared, a second run with one seed must not meet the first one's records
+    # where namespaces are shared, a second run with one seed must not meet the records of the first
+    token = secrets.token_hex(4)
     answers = {
         introduction.name: supervisor.answers(introduction, seed=seed, length=length, lists=lists, token=token)
         for introduction in introductions
@@ -163,7 +161,7 @@ def differences_text(differences: Differences) -> str:
             lines.append(f"  {name:<{width}}  {_cut(answer.said)}{_PERMITTED[answer.permitted]}")
     lines += [
         "",
-        *(f"{name} broke the contract: `runcert certify {name}` tells which clause" for name in differences.forbidden),
+        *(f"{name} broke the contract: `runcert certify` tells which clause" for name in differences.forbidden),
     ]
     if differences.differing and not differences.forbidden:
         lines.append("the contract permits every one of these answers")

@@ -6,15 +6,13 @@ a ``KeyboardInterrupt`` is raised, and noted, because one that is raised inside 
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from types import FrameType
 
-__all__ = ["SIGNALS", "came", "check", "clean_up_from_now_on", "take_signals"]
+from runcert_command import SIGNALS, leave
 
-SIGNALS = tuple(int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""The signals, as far as the platform has them."""
+__all__ = ["SIGNALS", "came", "check", "clean_up_from_now_on", "take_signals"]
 
 _came: list[int] = []
 _to_clean_up = False
@@ -50,6 +48,5 @@ def check() -> None:
 def _take(number: int, _: FrameType | None) -> None:
     _came.append(number)
     if not _to_clean_up:
-        os.write(2, b"runcert: interrupted; nothing was started yet\n")
-        os._exit(128 + number)
+        leave(number, None)
     raise KeyboardInterrupt

@@ -134,7 +134,7 @@ def _planned(targets: list[str], only: list[str]) -> tuple[list[Any], dict[str, 
         if name not in known:
             raise UsageProblem(f"there is no clause {name!r} in this catalogue; `runcert clauses` lists all")
     resolved = [target for text in targets for target in resolve(text)]
-    check_unique(resolved)
+    check_unique(target.name for target in resolved)
     planned = [
         Planned(target.spec, target.adapter, check)
         for target in resolved

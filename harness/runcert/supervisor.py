@@ -37,6 +37,7 @@ from runcert.problems import KitProblem, ServerLost, UsageProblem
 from runcert.servers.desk import Desk
 from runcert.servers.owner import Servers
 from runcert.waiting import counted_time
+from runcert.wire import LONGEST_SOCKET_PATH
 from runcert_contract import Verdict
 
 __all__ = ["Introduction", "Supervisor"]
@@ -45,12 +46,12 @@ INTRODUCTION_SECONDS = 90.0
 """How long loading and smoke-testing one target may take."""
 
 SILENCE_SECONDS = 900.0
+"""How long a child may say nothing at all while it runs checks."""
+
 _LOOK_SECONDS = 0.5
-_LONGEST_SOCKET_PATH = 100
-"""The address of a UNIX socket holds 104 bytes on some systems, 108 on others."""
+"""How long a signal that somebody's code lost may go unnoticed."""
 
 _ListenAt: TypeAlias = str | tuple[str, int] | None
-"""How long a child may say nothing at all while it runs checks."""
 
 _MOST_LOSSES = 3
 """After how many hangs or lost processes the rest of a target's checks is left as not run."""
@@ -336,7 +337,7 @@ class Supervisor:
         Raises:
             ServerLost: one is gone, or full.
         """
-        if result.verdict in (Verdict.FAIL.value, Verdict.ADAPTER_ERROR.value) and (troubles := self._backends.troubles()):
+        if result.verdict != Verdict.PASS.value and (troubles := self._backends.troubles()):
             raise ServerLost(
                 f"{', and '.join(troubles)}, in the middle of the run; what was judged since then says nothing about the store: "
                 "put that right, and run again"
@@ -396,7 +397,7 @@ class Supervisor:
         if os.name != "posix":
             return None  # pipes have names of their own
         path = os.path.join(self.settings.root, f"child-{len(self._processes)}")  # noqa: PTH118  # the system takes a text
-        return path if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH else ("127.0.0.1", 0)
+        return path if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH else ("127.0.0.1", 0)
 
     def _send(self, process: _Process, kind: str, **content: Any) -> None:
         deadline = time.monotonic() + INTRODUCTION_SECONDS

@@ -11,7 +11,7 @@ import importlib.util
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -78,16 +78,19 @@ def split_file_target(text: str) -> tuple[Path, str | None] | None:
     return (Path(path), attribute) if separator and path.endswith(".py") else None
 
 
-def check_unique(targets: Sequence[Target]) -> None:
+def check_unique(names: Iterable[str]) -> None:
     """Refuse two targets of one name, which could not be told apart in a report.
+
+    Args:
+        names: the name of each target.
 
     Raises:
         UsageProblem: a name is used twice.
     """
-    for name, count in Counter(target.name for target in targets).items():
+    for name, count in Counter(names).items():
         if count > 1:
             raise UsageProblem(
-                f"the target name {name!r} is used {count} times; give one adapter another name with @adapter(target=...)"
+                f"the target name {name!r} is used more than once; give one adapter another name with @adapter(target=...)"
             )
 
 

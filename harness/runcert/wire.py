@@ -26,7 +26,7 @@ from typing import TypeAlias, TypeVar
 
 from runcert.problems import KitProblem
 
-__all__ = ["Cut", "Mode", "Traffic", "Wire"]
+__all__ = ["LONGEST_SOCKET_PATH", "Cut", "Mode", "Traffic", "Wire"]
 
 _HOST = "127.0.0.1"
 _CHUNK = 1 << 18
@@ -36,8 +36,8 @@ _PATIENCE = 10.0
 _RESETTING = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 """``SO_LINGER`` with no time: closing such a socket resets the connection."""
 
-_LONGEST_PATH = 100
-"""The address of a UNIX socket holds 104 bytes on some systems."""
+LONGEST_SOCKET_PATH = 100
+"""The address of a UNIX socket holds 104 bytes on some systems, 108 on others."""
 
 _Address: TypeAlias = tuple[str, int] | str
 _T = TypeVar("_T")
@@ -288,7 +288,7 @@ class Wire:
     def _new_path(self, backend: str) -> str:
         """Give a path in a directory of its own, because clients look for sockets by the last part of their path."""
         if self._sockets is None:
-            short = len(str(self._directory)) + len(Path(backend).name) < _LONGEST_PATH - 16
+            short = len(str(self._directory)) + len(Path(backend).name) < LONGEST_SOCKET_PATH - 16
             self._sockets = Path(tempfile.mkdtemp(prefix="rcw", dir=self._directory if short else None))
         return str(Path(tempfile.mkdtemp(dir=self._sockets, prefix="")) / Path(backend).name)
 

@@ -156,7 +156,8 @@ def make_namespace(root: Path, lab: Lab) -> dict[str, str]:
         beside.rename(directory / _MARK)
     except OSError as error:
         _withdraw(beside)
-        directory.rmdir()
+        with suppress(OSError):
+            directory.rmdir()
         raise _cannot_write(root, error) from error
     return mark
 

@@ -106,7 +106,7 @@ def redis_at_url(url: str) -> Adapter:
 def _in_shared_place(place: SharedPrefix, target: str) -> Adapter:
     @adapter(EnumeratesRuns, target=target, **options_in(place))
     def in_shared_place(lab: Lab) -> Iterator[EnumeratesRuns]:  # every namespace is this place
-        store = ValkeyRunStore(routed(place.address, lab), place.prefix)
+        store = ValkeyRunStore(routed(place.address, lab), place.prefix, patience_of(lab))
         yield store
         store.close()
 

@@ -40,10 +40,9 @@ _Answer = TypeVar("_Answer")
 # -- adapters
 
 
-def routed(server: URL, lab: Lab) -> URL:
-    """Give the URL under which a handle finds its namespace: through what the kit puts in front of the server, if anything."""
-    inside = namespace_url(server, lab)
-    host, port = lab.route(str(server.host), server.port or _PORTS[dialect_of(server).name])
+def routed(inside: URL, lab: Lab) -> URL:
+    """Give the URL under which a handle finds a place on a server: through what the kit puts in front of the server, if anything."""
+    host, port = lab.route(str(inside.host), inside.port or _PORTS[dialect_of(inside).name])
     return inside.set(host=host, port=port)
 
 
@@ -116,7 +115,7 @@ def postgresql_async_form() -> Adapter:
 @adapter(EnumeratesRuns, **_POSTGRESQL, parity_with=postgresql_async_form)
 def postgresql(lab: Lab) -> Iterator[EnumeratesRuns]:
     """Open the reference store in PostgreSQL."""
-    store = SqlRunStore(routed(postgresql_of(lab), lab), patience_of(lab))
+    store = SqlRunStore(routed(namespace_url(postgresql_of(lab), lab), lab), patience_of(lab))
     yield store
     store.close()
 
@@ -124,7 +123,7 @@ def postgresql(lab: Lab) -> Iterator[EnumeratesRuns]:
 @adapter(AsyncEnumeratesRuns, **{**_POSTGRESQL, "handles": Handles.PER_TASK}, parity_with=lambda: postgresql)
 async def postgresql_async(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
     """Open the reference store in PostgreSQL for an event loop."""
-    store = await AsyncSqlRunStore.open(routed(postgresql_of(lab), lab), patience_of(lab))
+    store = await AsyncSqlRunStore.open(routed(namespace_url(postgresql_of(lab), lab), lab), patience_of(lab))
     yield store
     await store.close()
 
@@ -132,7 +131,7 @@ async def postgresql_async(lab: Lab) -> AsyncIterator[AsyncEnumeratesRuns]:
 @adapter(EnumeratesRuns, **_MARIADB)
 def mariadb(lab: Lab) -> Iterator[EnumeratesRuns]:
     """Open the reference store in MariaDB."""
-    store = SqlRunStore(routed(mariadb_of(lab), lab), patience_of(lab))
+    store = SqlRunStore(routed(namespace_url(mariadb_of(lab), lab), lab), patience_of(lab))
     yield store
     store.close()
 
@@ -158,7 +157,7 @@ def server_at_url(url: str) -> Adapter:
 
     @adapter(EnumeratesRuns, target=name, **options(lambda _: server, dialect_of(server).claims))
     def on_server(lab: Lab) -> Iterator[EnumeratesRuns]:
-        store = SqlRunStore(routed(server, lab), patience_of(lab))
+        store = SqlRunStore(routed(namespace_url(server, lab), lab), patience_of(lab))
         yield store
         store.close()
 
@@ -167,8 +166,8 @@ def server_at_url(url: str) -> Adapter:
 
 def _in_shared_place(place: SharedPlace, target: str) -> Adapter:
     @adapter(EnumeratesRuns, target=target, **options_in(place))
-    def in_shared_place(lab: Lab) -> Iterator[EnumeratesRuns]:  # noqa: ARG001  # every namespace is this place
-        store = SqlRunStore(place.url)
+    def in_shared_place(lab: Lab) -> Iterator[EnumeratesRuns]:  # every namespace is this place
+        store = SqlRunStore(routed(place.url, lab), patience_of(lab))
         yield store
         store.close()
 

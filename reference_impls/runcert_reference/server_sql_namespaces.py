@@ -126,16 +126,21 @@ def _create(mark: Mark, connection: Connection) -> None:
         raise UsageProblem(
             f"the {kind.lower()} {mark.namespace} is there already and not this run's; remove it yourself if it is yours"
         )
-    # A run that is killed here leaves nothing without a mark: PostgreSQL makes all of it or nothing, MariaDB keeps it as a comment.
+    # A run that is killed here leaves nothing without a mark: PostgreSQL makes all of it or nothing, MariaDB from 10.5 on keeps it as a
+    # comment.  MySQL and older MariaDB have no place for it; there a database without a mark may stay, which nobody removes.
     if kind == "SCHEMA":
         connection.exec_driver_sql("BEGIN")
         connection.exec_driver_sql(f"CREATE SCHEMA {quoted}")
-    else:
-        comment = json.dumps(mark.to_json()).replace("'", "''")
-        connection.exec_driver_sql(f"CREATE DATABASE {quoted} /*M!100500 COMMENT '{comment}' */")
-    make_mark(mark, f"{quoted}.", connection)
-    if kind == "SCHEMA":
+        make_mark(mark, f"{quoted}.", connection)
         connection.exec_driver_sql("COMMIT")
+        return
+    comment = json.dumps(mark.to_json()).replace("'", "''")
+    connection.exec_driver_sql(f"CREATE DATABASE {quoted} /*M!100500 COMMENT '{comment}' */")
+    try:
+        make_mark(mark, f"{quoted}.", connection)
+    except BaseException:
+        connection.exec_driver_sql(f"DROP DATABASE {quoted}")  # made just now, by this very call
+        raise
 
 
 def make_mark(mark: Mark, place: str, connection: Connection) -> None:
@@ -200,7 +205,11 @@ def on_connection(url: URL, action: Callable[[Connection], _Answer]) -> _Answer:
     while len(_engines) > _MOST_ENGINES:
         _engines.popitem(last=False)[1].dispose()
     with ends_within(_SECONDS), made.connect() as connection:
-        return action(connection)
+        try:
+            return action(connection)
+        except BaseException:
+            connection.invalidate()  # whatever was begun or locked ends with it; the next one begins anew
+            raise
 
 
 def forget(url: URL) -> None:

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import redis as driver
 
 from runcert import Lab, Leftover, Mark, Namespaces, UsageProblem
+from runcert.marks import Maker
 from runcert_contract import StoreError
 from runcert_reference.claimed_options import claimed_options
 from runcert_reference.kv.addresses import Address
@@ -94,13 +95,14 @@ def _come(place: SharedPrefix, lab: Lab) -> dict[str, str]:
     try:
         ValkeyRunStore(place.address, place.prefix).close()
         with client_of(place.address) as client:
-            client.hset(
-                place.marks, lab.namespace, json.dumps(mark)
-            )  # first, so that what is there besides is not taken for another run's
-            marked = client.hlen(place.marks)
-            free = marked > 1 or set(client.scan_iter(match=place.keys.prefix + b"*", count=AT_ONCE)) == {place.marks}
-            if not free:
-                client.hdel(place.marks, lab.namespace)
+            # first, so that what is there besides is not taken for another run's
+            client.hset(place.marks, lab.namespace, json.dumps(mark))
+            free = False
+            try:
+                free = _others_at_work(client, place, lab.namespace) or not _keys_without_a_mark(client, place)
+            finally:
+                if not free:
+                    client.hdel(place.marks, lab.namespace)
     except StoreError as error:
         raise UsageProblem(f"{where}: {error}") from error
     if not free:
@@ -108,6 +110,24 @@ def _come(place: SharedPrefix, lab: Lab) -> dict[str, str]:
             f"{where}: keys that begin with {place.prefix}: are there already, without a mark of the kit; name another prefix, or remove them yourself"
         )
     return mark
+
+
+def _marks(client: driver.Redis, place: SharedPrefix) -> list[Mark]:
+    """Read the marks of a place."""
+    found = client.hgetall(place.marks) if client.type(place.marks) == b"hash" else {}
+    return [mark for value in dict(found).values() if (mark := mark_in(value)) is not None]
+
+
+def _others_at_work(client: driver.Redis, place: SharedPrefix, namespace: str) -> bool:
+    """Say whether another process of the kit may be at work here, whose keys come and go."""
+    return any(mark.maker is not Maker.GONE for mark in _marks(client, place) if mark.namespace != namespace)
+
+
+def _keys_without_a_mark(client: driver.Redis, place: SharedPrefix) -> set[bytes]:
+    """Give the keys that belong to no run of the kit, killed ones included."""
+    keys = set(client.scan_iter(match=place.keys.prefix + b"*", count=AT_ONCE)) - {place.marks}
+    words = [_word(mark.namespace) for mark in _marks(client, place)]
+    return {key for key in keys if not any(word in key or _holds(client, place, key, word) for word in words)}
 
 
 def _go(place: SharedPrefix, lab: Lab) -> None:
@@ -174,8 +194,7 @@ def leftovers_in(place: SharedPrefix) -> list[Leftover]:
     """
     try:
         with client_of(place.address) as client:
-            marks = client.hgetall(place.marks) if client.type(place.marks) == b"hash" else {}
+            found = _marks(client, place)
     except StoreError as error:
         raise UsageProblem(f"{place.address.host}:{place.address.port}: {error}") from error
-    found = [mark for value in dict(marks).values() if (mark := mark_in(value)) is not None]
     return [Leftover("runs", f"{place.prefix}:* of {mark.namespace}", mark, partial(_leave, place, mark)) for mark in found]

@@ -8,7 +8,7 @@ others are told apart by the word that every id of a process of the kit has in i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import URL, ColumnElement, Connection, bindparam, delete, func, inspect, or_, select, text
 
 from runcert import Lab, Leftover, Mark, Namespaces, UsageProblem
-from runcert_contract import Misconfigured
+from runcert_contract import Contended, Misconfigured, StoreError
 from runcert_reference.claimed_options import claimed_options
 from runcert_reference.server_sql_namespaces import MARK_TABLE, as_usage, make_mark, on_connection, read_marks
 from runcert_reference.sql.engines import dialect_of
@@ -34,9 +34,12 @@ _LOCK: Mapping[str, tuple[str, str]] = {
         "SELECT pg_advisory_lock(hashtext('runcert in ' || current_schema()))",
         "SELECT pg_advisory_unlock(hashtext('runcert in ' || current_schema()))",
     ),
-    "mysql": ("SELECT GET_LOCK(CONCAT('runcert in ', DATABASE()), 10)", "DO RELEASE_LOCK(CONCAT('runcert in ', DATABASE()))"),
+    "mysql": (
+        "SELECT GET_LOCK(CONCAT('runcert in ', MD5(DATABASE())), 4)",
+        "DO RELEASE_LOCK(CONCAT('runcert in ', MD5(DATABASE())))",
+    ),
 }
-"""What lets one process at a time come to a place, or leave it, by dialect."""
+"""What lets one process at a time come to a place, or leave it, by dialect; MySQL takes names of up to 64 characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +100,14 @@ def _come(place: SharedPlace, lab: Lab) -> dict[str, str]:
     with as_usage(
         place.url, "use it as a shared place (its tables have to be there, or the user has to be allowed to make them)"
     ):
-        ours = _inside(place, partial(_mark, mark))
-        if not ours:
-            _inside(place, check_schema)
-            return mark.to_json()
         try:
-            upgrade(place.url)
+            if _inside(place, partial(_mark, mark)):
+                upgrade(place.url)
+            else:
+                _inside(place, check_schema)
         except BaseException:
-            _inside(place, partial(_leave, mark))
+            with suppress(StoreError):  # the first error is the one that matters
+                _inside(place, partial(_leave, mark))
             raise
     return mark.to_json()
 
@@ -169,8 +172,11 @@ def _tables(connection: Connection) -> set[str]:
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
-    lock, unlock = _LOCK[dialect_of(connection.engine.url).name]
-    connection.exec_driver_sql(lock)
+    name = dialect_of(connection.engine.url).name
+    lock, unlock = _LOCK[name]
+    taken = connection.exec_driver_sql(lock).scalar()
+    if name == "mysql" and taken != 1:  # PostgreSQL waits, as long as the connection may
+        raise Contended("another run of the kit is coming to this place, or leaving it; try again when it is through")
     try:
         yield
     finally:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -142,7 +142,7 @@ def sqlite_at_url(url: str) -> Adapter:
         try:
             make_database(file_of(lab))
         except BaseException:  # a disk that became full meanwhile: what was made goes again, as nobody else will remove it
-            shutil.rmtree(root / lab.namespace, ignore_errors=True)
+            remove_namespace(root, replace(lab, prepared=mark))
             raise
         return mark
 

@@ -28,7 +28,7 @@ def test_an_answer_that_breaks_the_contract_is_marked(runcert: Runcert) -> None:
     done = runcert("diff", "memory", f"{STORES / 'differing.py'}:forgetful", "--seed", "1", expected=1)
 
     assert "None  <- not permitted" in done.out
-    assert "forgetful broke the contract: `runcert certify forgetful` tells which clause" in done.out
+    assert "forgetful broke the contract: `runcert certify` tells which clause" in done.out
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ EVERYWHERE: dict[str, tuple[Edit, str]] = {
         "RUN-FIND-1: a check is listed twice",
     ),
     "a waiver of what does not fail": (
-        top(waivers=[{"clause": "RUN-FIND-1", "reason": "known", "expires": "2099-01-01", "target": None}]),
+        top(waivers=[{"clause": "RUN-FIND-1", "reason": "known", "expires": "2099-01-01", "target": "memory"}]),
         "RUN-FIND-1: it is waived and does not fail",
     ),
     "a check is made up": (
@@ -278,6 +278,24 @@ def test_a_waived_failure_is_consistent_only_with_its_waiver(failed_run: Finishe
     assert clause_of(certificate, "RUN-CAS-1")["verdict"] == "waived"
     assert contradictions(certificate) == []
     assert contradictions(without_waiver) == ["RUN-CAS-1: waived, but there is no failure or no waiver"]
+
+
+def test_a_waiver_for_every_target_may_be_needed_by_another_one(partial: Certificate) -> None:
+    partial["waivers"] = [{"clause": "RUN-FIND-1", "reason": "known", "expires": "2099-01-01", "target": None}]
+
+    assert contradictions(partial) == []
+
+
+def test_a_clause_that_was_not_asked_for_and_failed_is_listed_with_the_check_that_broke_it(failed_run: Finished) -> None:
+    """A check of the clause that was asked for may find that another one is broken."""
+    introduction = failed_run.report.introduction
+    asked = replace(introduction, checks=[(name, clauses) for name, clauses in introduction.checks if "RUN-FIND-2" in clauses])
+    (broken,) = (r for c in failed_run.report.clauses for r in c.failures[:1] if c.id == "RUN-CAS-1")
+    report = grade(asked, [replace(broken, clauses=("RUN-FIND-2",))], ["RUN-FIND-2"])
+    certificate = make_certificate(report, failed_run.facts)
+
+    assert {clause["id"] for clause in certificate["contracts"][0]["clauses"]} == {"RUN-FIND-2", "RUN-CAS-1"}
+    assert [problem for problem in contradictions(certificate) if "this build" in problem] == []
 
 
 # -- files

@@ -13,11 +13,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("runcert", "runcert_contract", "runcert_reference", "runcert_suites")
 EXPECTED = re.compile(
     r"""
-    runcert_command\.py
-    | runcert/certificate\.schema\.json
+    runcert/certificate\.schema\.json
     | runcert/reports/templates/[a-z]+\.(html|css)
-    | (runcert|runcert_contract|runcert_reference|runcert_suites)/py\.typed
-    | (runcert|runcert_contract|runcert_reference|runcert_suites)/([a-z][a-z0-9_]*/)*(__init__|__main__|[a-z][a-z0-9_]*)\.py
+    | (runcert|runcert_command|runcert_contract|runcert_reference|runcert_suites)/py\.typed
+    | (runcert|runcert_command|runcert_contract|runcert_reference|runcert_suites)/([a-z][a-z0-9_]*/)*(__init__|__main__|[a-z][a-z0-9_]*)\.py
     | runcert_reference/sql/migrations/[a-z]+/[0-9]{4}_[a-z0-9_]+\.sql
     | runcert_reference/sql/migrations/versions/[a-z0-9_]+\.py
     | runcert-[0-9.]+\.dist-info/(METADATA|RECORD|WHEEL|entry_points\.txt|licenses/LICENSE)
@@ -54,11 +53,11 @@ def in_the_tree(folder: str) -> set[str]:
     return {path.as_posix() for path in paths if not any(part.startswith(".") or part == "__pycache__" for part in path.parts)}
 
 
-def test_the_wheel_holds_nothing_but_the_four_packages(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_nothing_but_the_five_packages(wheel: zipfile.ZipFile) -> None:
     assert [name for name in wheel.namelist() if not EXPECTED.fullmatch(name)] == []
 
 
-def test_the_wheel_holds_every_file_of_the_four_packages(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_every_file_of_the_five_packages(wheel: zipfile.ZipFile) -> None:
     expected = set().union(*(in_the_tree(folder) for folder in ("contract", "harness", "reference_impls", "suites")))
     found = {name for name in wheel.namelist() if ".dist-info/" not in name}
 

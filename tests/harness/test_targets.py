@@ -170,12 +170,12 @@ def test_a_directory_is_no_file_of_adapters(tmp_path: Path) -> None:
 def test_two_targets_of_one_name_are_refused(write: Write) -> None:
     targets = resolve(f"{write(STORE)}:first")
 
-    with pytest.raises(UsageProblem, match="the target name 'first' is used 2 times"):
-        check_unique([*targets, *targets])
+    with pytest.raises(UsageProblem, match="the target name 'first' is used more than once"):
+        check_unique(target.name for target in [*targets, *targets])
 
 
 def test_targets_of_different_names_are_not() -> None:
-    check_unique([*resolve("memory"), *resolve("noop")])
+    check_unique(target.name for target in [*resolve("memory"), *resolve("noop")])
 
 
 @pytest.fixture

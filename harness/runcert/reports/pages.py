@@ -52,10 +52,10 @@ _TOPICS = {
     "SCHEMA": "a schema of another version is refused",
     "SURFACE": "there is no way around the contract",
     "TERMINAL": "a run that has ended stays as it ended",
-    "USABLE": "a handle works on after a refusal",
+    "USABLE": "a handle works on after a refusal and after an outage",
 }
 """What the topics of clauses are about, in a few words."""
-_BROKEN = (Verdict.FAIL, Verdict.PASS, Verdict.UNSUPPORTED, Verdict.NOT_CLAIMED)
+_DECIDED = (Verdict.FAIL, Verdict.PASS, Verdict.UNSUPPORTED, Verdict.NOT_CLAIMED)
 
 
 def report_page(report: TargetReport, facts: RunFacts) -> str:
@@ -76,7 +76,7 @@ def report_page(report: TargetReport, facts: RunFacts) -> str:
         complaints=report.complaints,
         kept=[topic for topic in map(_counted, _by_topic(report.clauses)) if topic["count"]],
         failed=[_clause(c) for c in report.clauses if c.verdict is Verdict.FAIL],
-        undecided=[_clause(c) for c in report.clauses if c.verdict not in _BROKEN],
+        undecided=[_clause(c) for c in report.clauses if c.verdict not in _DECIDED],
         promises=weak_promises(description["claims"]),
         not_claimed=[(reason, ", ".join(clauses)) for reason, clauses in not_certified(report).items()],
         never_covered="; ".join(NEVER_COVERED),

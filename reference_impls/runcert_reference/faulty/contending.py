@@ -34,13 +34,10 @@ _IMPATIENT = replace(CLAIMS.limits, maximum_wait=timedelta(seconds=0.3))
 
 
 def _let_others_in() -> None:
-    """Give up the interpreter: what lies between a check and its write takes a moment in every real store."""
-    time.sleep(0)  # part of the fault: it widens the window in which somebody else comes between
-
-
-def _round_trip() -> None:
-    """Wait as long as a write to a disk or a server takes."""
-    time.sleep(0.0003)  # part of the fault, like the above; nothing is judged by how long it takes
+    """Wait as long as a write to a disk or a server takes: what lies between a check and its write takes a moment in every real store."""
+    time.sleep(
+        0.0003
+    )  # part of the fault: the window in which somebody else comes between; giving up the interpreter alone is luck
 
 
 # -- create
@@ -279,7 +276,7 @@ class UpdatesAreRefusedDuringListings(MemoryRunStore):
 
     def find_resumable(self, tenant_id: str) -> Listing:
         self._listings[tenant_id] += 1
-        _round_trip()
+        _let_others_in()
         try:
             return super().find_resumable(tenant_id)
         finally:
@@ -361,7 +358,7 @@ class WritesFirstAndTakesBack(MemoryRunStore):
             if before is not None and before.version != expected.version:
                 deviates()
                 self._put(updated)
-                _round_trip()
+                _let_others_in()
                 self._space.entries[expected.run_id] = before
             return super().compare_and_set(expected, updated)
 
@@ -379,7 +376,7 @@ class CreateShowsTheLoser(MemoryRunStore):
             if before is not None:
                 deviates()
                 self._put(run)
-                _round_trip()
+                _let_others_in()
                 self._space.entries[run.run_id] = before
             return super().create(run)
 

@@ -58,7 +58,7 @@ class NumeralsAreNumbers(_Keyed):
     """run ids of digits are kept as numbers, so that leading zeros are gone."""
 
     def _key(self, run_id: str) -> str:
-        return str(int(run_id)) if run_id.isascii() and run_id.isdigit() else run_id
+        return _as_number(run_id)
 
 
 @faulty_memory("RUN-ID-1", source="D1 authzed/spicedb#3161")
@@ -116,6 +116,25 @@ class ListedIdsAreDecomposed(MemoryRunStore):
         if items != list(listing.items):
             deviates()
         return replace(listing, items=items)
+
+
+@faulty_memory("RUN-ID-1", source="the clause: a column of numbers, for tenants")
+class TenantsOfDigitsAreNumbers(MemoryRunStore):
+    """find_resumable compares tenants of digits as numbers, so that leading zeros do not count."""
+
+    def _entries_of(self, tenant_id: str) -> list[tuple[str, Entry]]:
+        found = [
+            pair
+            for pair in self._space.entries.items()
+            if _as_number(pair[1].tenant_id) == _as_number(tenant_id) and not pair[1].terminal
+        ]
+        if len(found) > len(super()._entries_of(tenant_id)):
+            deviates()
+        return found
+
+
+def _as_number(text: str) -> str:
+    return str(int(text)) if text.isascii() and text.isdigit() else text
 
 
 @faulty_memory("RUN-ID-1", source="D1 twin: in a field that is no key")

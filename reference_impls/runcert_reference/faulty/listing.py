@@ -37,6 +37,17 @@ class OnlyTwoPagesAreListed(MemoryRunStore):
         return Listing(listing.items[: 2 * _PAGE], listing.corrupt, complete=True)
 
 
+@faulty_memory("RUN-LIST-1", source="J1 twin: the largest page of many backends")
+class OnlyThousandAreListed(MemoryRunStore):
+    """find_resumable gives the first thousand runs and says that these are all."""
+
+    def find_resumable(self, tenant_id: str) -> Listing:
+        listing = super().find_resumable(tenant_id)
+        if len(listing.items) > 1_000:
+            deviates()
+        return Listing(listing.items[:1_000], listing.corrupt, complete=True)
+
+
 @faulty_memory("RUN-LIST-1", source="J1 twin: pages that overlap")
 class PagesOverlap(MemoryRunStore):
     """find_resumable begins each page with the last record of the one before."""

@@ -30,3 +30,27 @@ class MissingDirectoriesHaveNoRuns(FileRunStore):
         except StoreUnavailable:
             deviates()
             return Listing()
+
+
+@faulty_file("RUN-CREATE-1", "the clause: a write that is acknowledged before it is made")
+class CreatesAreAcknowledgedUnwritten(FileRunStore):
+    """create gives the run back although its directory is away, and forgets it."""
+
+    def create(self, run: Run) -> Run:
+        try:
+            return super().create(run)
+        except StoreUnavailable:
+            deviates()
+            return run
+
+
+@faulty_file("RUN-ERROR-1", "the clause: the error of the system")
+class MissingDirectoriesAreRawErrors(FileRunStore):
+    """find lets the error of the system leave where the directory is away."""
+
+    def find(self, run_id: str) -> Run | None:
+        try:
+            return super().find(run_id)
+        except StoreUnavailable as error:
+            deviates()
+            raise FileNotFoundError(2, "No such file or directory") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,7 @@ from runcert_contract import Claims
 from runcert_reference.faulty.over_memory import make_faulty
 from runcert_reference.server_sql_adapters import mariadb_of, patience_of, postgresql_of, routed
 from runcert_reference.server_sql_adapters import options as server_options
-from runcert_reference.server_sql_namespaces import UrlOf, make_namespace, namespace_url, on_connection
+from runcert_reference.server_sql_namespaces import UrlOf, make_namespace, namespace_url, on_connection, remove_namespace
 from runcert_reference.sql import mysql, postgresql
 from runcert_reference.sql.run_store import SqlRunStore
 
@@ -57,10 +58,14 @@ def _decorator(server: str, clause: str, source: str, tables: Sequence[str], opt
 def _with_other_tables(url_of: UrlOf, statements: Sequence[str]) -> Callable[[Lab], dict[str, str]]:
     def prepare(lab: Lab) -> dict[str, str]:
         mark = make_namespace(url_of, lab)
-        on_connection(
-            namespace_url(url_of(lab), lab),
-            lambda connection: [connection.exec_driver_sql(statement) for statement in statements],
-        )
+        try:
+            on_connection(
+                namespace_url(url_of(lab), lab),
+                lambda connection: [connection.exec_driver_sql(statement) for statement in statements],
+            )
+        except BaseException:
+            remove_namespace(url_of, replace(lab, prepared=mark))
+            raise
         return mark
 
     return prepare
@@ -70,7 +75,7 @@ def _adapter(server: str, kind: type[SqlRunStore], options: dict[str, Any]) -> A
     url_of, claims = _SERVERS[server]
 
     def open_store(lab: Lab) -> Iterator[EnumeratesRuns]:
-        store = kind(routed(url_of(lab), lab), patience_of(lab))
+        store = kind(routed(namespace_url(url_of(lab), lab), lab), patience_of(lab))
         yield store
         store.close()
 

@@ -34,7 +34,7 @@ class ErrorsAreEmptyListings(SqlRunStore):
 
 @faulty_sqlite("RUN-ABSENT-1", "the clause: a missing table")
 class MissingTablesAreEmpty(SqlRunStore):
-    """find gives None when the table is not there, as before the first migration."""
+    """find gives None when its database is away, as if the table were not made yet."""
 
     def find(self, run_id: str) -> Run | None:
         try:

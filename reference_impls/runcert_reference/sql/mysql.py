@@ -118,7 +118,7 @@ def _check(connection: Connection) -> None:
 
 def _begin_migration(connection: Connection) -> None:
     """Take the lock by name: statements on tables commit by themselves, so that no transaction keeps others out."""
-    taken = connection.execute(text(f"SELECT GET_LOCK(CONCAT('runs of ', DATABASE()), {LOCK_SECONDS})")).scalar_one()
+    taken = connection.execute(text(f"SELECT GET_LOCK(CONCAT('runs of ', MD5(DATABASE())), {LOCK_SECONDS})")).scalar_one()
     if taken != 1:
         raise Contended("another migration of this database is under way; try again when it is done")
 

@@ -118,7 +118,7 @@ class LateDifferences:
             _are_different_tenants(case, handle, _differing_at(case, length))
 
     def test_other_identifiers(self, case: Case) -> None:
-        """Long identifiers in every other field come back whole; what holds for the longest accepted ones holds for shorter ones."""
+        """Long identifiers in every other field come back whole; at the quick depth the two longest lengths that are accepted are tried."""
         handle = case.open()
         enough = case.budget(2, 100, 100)
         for field in FIELDS[2:]:

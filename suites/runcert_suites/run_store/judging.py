@@ -11,6 +11,7 @@ from runcert.handles import Handle, Step
 from runcert.wording import difference, operation_in_words, outcome_in_words, value_in_words
 from runcert_contract import (
     AllClosed,
+    Capability,
     CompareAndSet,
     Create,
     Find,
@@ -57,6 +58,26 @@ class Judge:
             yield
         finally:
             self._away = False
+
+    def all_there(self, handle: Handle, runs: Sequence[Run], when: str) -> None:
+        """Look for runs that the model knows, one by one and in the listings of their tenants.
+
+        Args:
+            handle: who looks.
+            runs: what is looked for.
+            when: what happened before, for the message.
+
+        Raises:
+            Violation: one is missing or changed.
+        """
+        try:
+            for run in runs:
+                self.find(handle, run.run_id)
+            if self.case.claims.claims(Capability.ENUMERATES):
+                for tenant in dict.fromkeys(run.tenant_id for run in runs):
+                    self.find_resumable(handle, tenant)
+        except Violation as violation:
+            raise Violation(f"{violation.expected} {when}", violation.found, violation.clause) from None
 
     def call(self, handle: Handle, operation: Operation) -> Outcome:
         """Make a call and judge its outcome.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from runcert.cases import PATIENCE, Case
 from runcert.checks import Inconclusive, Violation, clause
@@ -30,6 +30,7 @@ from runcert_contract import (
     Raised,
     Returned,
     Run,
+    Scope,
     StoreError,
 )
 from runcert_suites.run_store.judging import Judge
@@ -45,13 +46,25 @@ _WARM_UPS = 5
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A stored run, a judge that knows it, and a client whose backend can be taken away."""
+    """A stored run, a judge that knows it, and a client whose backend can be taken away.
+
+    Attributes:
+        case: the check.
+        judge: knows what is stored.
+        run: what is stored.
+        handle: the client.
+        what: what becomes of its backend, for messages.
+        lacks_tables: True where the backend itself is there, and ``Misconfigured`` is what the contract asks for.
+        created: the ids of runs whose creation was tried meanwhile.
+    """
 
     case: Case
     judge: Judge
     run: Run
     handle: Handle
     what: str
+    lacks_tables: bool = False
+    created: list[str] = field(default_factory=list)
 
     def operations(self) -> Iterator[Operation]:
         """Give a call of each method; every one of them would have an answer if the backend were there."""
@@ -66,20 +79,21 @@ class _Trial:
         """Give the same client with another run and a judge of its own: writes whose outcome stayed open are forgotten."""
         judge, run = Judge(self.case), a_run(self.case)
         judge.accepted(judge.create(self.handle, run), "create of a fresh id")
-        return replace(self, judge=judge, run=run)
+        return replace(self, judge=judge, run=run, created=[])
 
-    def call(self, handle: Handle, operation: Operation) -> Outcome:
-        """Make a call while the backend is away; anything but an error is a statement that the store cannot make.
+    def judge_call(self, operation: Operation, outcome: Outcome) -> None:
+        """Judge what came of a call while the backend was away; None, False or nothing is a statement that the store cannot make.
 
         Raises:
-            Violation: the store answered with None, False or nothing, or with an error that is none of the contract's.
+            Violation: the store made one, or raised an error that is none of the contract's.
         """
-        outcome = handle.call(operation)
         _no_statement(operation, outcome, self.what)
-        if not isinstance(outcome, Raised) or not isinstance(outcome.error, Misconfigured):
+        if isinstance(operation, Create):
+            self.created.append(operation.run.run_id)
+        misconfigured = isinstance(outcome, Raised) and isinstance(outcome.error, Misconfigured)
+        if not (misconfigured and self.lacks_tables):
             with self.judge.backend_away():
                 self.judge.judge(operation, outcome)
-        return outcome
 
     def while_away(self) -> None:
         """Make every call twice: the first may meet a connection of before, the second has to make one.
@@ -87,7 +101,10 @@ class _Trial:
         Raises:
             Inconclusive: every call was answered, so that the backend cannot have been away for this store.
         """
-        outcomes = [self.call(self.handle, operation) for _ in range(2) for operation in self.operations()]
+        outcomes: list[Outcome] = []
+        for operation in (operation for _ in range(2) for operation in self.operations()):
+            outcomes.append(self.handle.call(operation))
+            self.judge_call(operation, outcomes[-1])
         if not any(isinstance(outcome, Raised) for outcome in outcomes):
             raise Inconclusive(f"every call was answered although {self.what}: the store does not use what was taken away")
         errors = self.case.evidence.setdefault(f"errors while {self.what}", {})
@@ -97,7 +114,7 @@ class _Trial:
                 errors[name] = int(str(errors.get(name, 0))) + 1
 
 
-@clause("RUN-ABSENT-1", "RUN-USABLE-1")
+@clause("RUN-ABSENT-1", "RUN-USABLE-1", "RUN-ERROR-1", "RUN-CREATE-1")
 class AnOutageIsNoAnswer:
     """None, False and empty answers are statements about stored state; an outage never yields them, and the same handle works after it."""
 
@@ -130,7 +147,7 @@ class MissingTablesAreNoAnswer:
         if not case.has_hook("schema") or case.claims.namespaces is Namespaces.SHARED:  # whose tables others need
             case.evidence["missing tables"] = 0
             return
-        trial = _trial(case, None, "its tables are missing")
+        trial = replace(_trial(case, None, "its tables are missing"), lacks_tables=True)
         case.hook("schema", "missing", [])
         trial.while_away()
         case.evidence["missing tables"] = 1
@@ -202,10 +219,12 @@ def _trial(case: Case, wire: Wire | None, what: str) -> _Trial:
     """Store a run through a patient client, and open the client whose backend is taken away."""
     case.steps.clear()
     judge = Judge(case)
-    patient = case.open()
     run = a_run(case)
-    judge.accepted(judge.create(patient, run), "create of a fresh id")
-    handle = patient if wire is None else _warm(case, wire, run)
+    if wire is not None and case.claims.scope is not Scope.HANDLE:
+        judge.accepted(judge.create(case.open(), run), "create of a fresh id")
+        return _Trial(case, judge, run, _warm(case, wire, run), what)
+    handle = case.open() if wire is None else _warm(case, wire, run)
+    judge.accepted(judge.create(handle, run), "create of a fresh id")
     return _Trial(case, judge, run, handle, what)
 
 
@@ -237,7 +256,7 @@ def _silent_calls(trial: _Trial, wire: Wire, calls: Sequence[tuple[Handle, Opera
         before = wire.traffic.struck
         wire.be(Mode.SILENT, bound + _SLACK)
         started = time.monotonic()
-        outcome = trial.call(handle, operation)
+        outcome = handle.call(operation)
         seconds = time.monotonic() - started
         if wire.gave_up or isinstance(outcome, Hung) or seconds > bound + 2 * _SLACK:
             raise Violation(
@@ -245,6 +264,7 @@ def _silent_calls(trial: _Trial, wire: Wire, calls: Sequence[tuple[Handle, Opera
                 f"no end after {bound:g} s; then the kit ended the connection",
                 "RUN-BOUND-2",
             )
+        trial.judge_call(operation, outcome)
         if wire.traffic.struck == before:
             raise Inconclusive(f"{operation_in_words(operation)} sent nothing to its backend")
         wire.be(Mode.PASS)
@@ -265,8 +285,16 @@ def _no_statement(operation: Operation, outcome: Outcome, what: str) -> None:
 
 
 def _works_again(trial: _Trial, handle: Handle) -> None:
+    after = f"an outage in which {trial.what}"
     try:
-        works(trial.case, handle, f"an outage in which {trial.what}")
-        trial.judge.find(handle, trial.run.run_id)
+        works(trial.case, handle, after)
     except Violation as violation:
         raise Violation(violation.expected, violation.found, "RUN-USABLE-1") from None
+    if handle is not trial.handle and trial.case.claims.scope is Scope.HANDLE:
+        return  # what one handle stored, another one need not know
+    for run_id in (trial.run.run_id, *trial.created):
+        try:
+            trial.judge.find(handle, run_id)
+        except Violation as violation:
+            clause_id = "RUN-CREATE-1" if run_id in trial.created else violation.clause
+            raise Violation(f"after {after}, {violation.expected}", violation.found, clause_id) from None

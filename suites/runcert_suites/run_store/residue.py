@@ -111,8 +111,9 @@ class OnlyTemporariesAreLeftOver:
 
     def test_writes_that_are_cut_off(self, case: Case) -> None:
         """A client that loses its backend in the middle of a write, at each of its messages, leaves what is stored as it was, or the whole write."""
-        wire, patient = case.wire(), case.open()
+        wire = case.wire()
         handle = case.open(wire=wire)
+        patient = case.another(handle)
         cuts = 0
         for kind in _WRITES:
             messages, whole = _undisturbed(kind(Judge(case), patient), wire, handle)
@@ -123,6 +124,11 @@ class OnlyTemporariesAreLeftOver:
         if not cuts:
             raise Inconclusive("no message of a write was seen on the way to the backend")
         case.evidence["writes cut off"] = cuts
+
+
+@clause("RUN-RESIDUE-2", isolated=True, several_clients=True)
+class WritersKeepApart:
+    """writers never share a temporary name."""
 
     def test_writers_at_the_same_time(self, case: Case) -> None:
         """Writers that create and update runs of their own at once keep their contents apart: none takes another's temporary."""
@@ -152,8 +158,9 @@ def write_own(client: int, work: Sequence[Run]) -> Generator[Operation, Outcome,
 def _own_contents(case: Case, handle: Handle, events: Sequence[Event]) -> None:
     """Find the last content that was acknowledged of each run."""
     judge = Judge(case)
-    for event in events:
-        judge.judge(event.operation, event.outcome)
+    with judge.backend_away():  # others are at work: what only asks for another try is permitted (CONTENTION-1)
+        for event in events:
+            judge.judge(event.operation, event.outcome)
     with case.silent():
         for event in events:
             if isinstance(event.operation, CompareAndSet):
@@ -218,7 +225,10 @@ def _undisturbed(write: _Write, wire: Wire, handle: Handle) -> tuple[int, Counte
 def _cut_off(write: _Write, cutting: _Cutting, whole: Counter[str]) -> bool:
     """Cut one write off and look at what is left; False where the cut did not come about."""
     judge, case = write.judge, write.judge.case
-    judge.find(cutting.handle, case.fresh_id())  # so that its connection is there, and sound
+    try:
+        judge.find(cutting.handle, case.fresh_id())  # so that its connection is there, and sound
+    except Violation as violation:
+        raise Violation(f"after a write that was cut off, {violation.expected}", violation.found, "RUN-USABLE-1") from None
     before = Counter(case.inventory())
     cutting.wire.cut(cutting.where, cutting.number)
     with judge.backend_away():

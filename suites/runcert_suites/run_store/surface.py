@@ -154,7 +154,7 @@ def _ways(method: Callable[..., Any]) -> Iterator[_Call]:
     by_name = [p.name for p in required if p.kind is p.KEYWORD_ONLY]
     places = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in required)
     for way in _WAYS:
-        size = way.shown.count(",") + 1 if not way.shown.startswith(("[", "{")) else 1
+        size = way.shown.count(",") + 1
         more = max(places - size, 0)
         if more > _MOST_MORE or not _binds(signature, size + more, by_name):
             continue

@@ -88,7 +88,7 @@ class APurgedIdIsNotAcceptedAgain:
         judge = Judge(case)
         for status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED, RunStatus.EXPIRED):
             run = judge.run_in(handle, status)
-            _purge(case, run)
+            _purge(case, handle, run)
             _refuses_the_id(judge, handle, run)
             _refuses_the_id(judge, case.another(handle), run)
             judge.accepted(judge.create(handle, a_run(case)), "create of an id that was never used")
@@ -98,7 +98,7 @@ class APurgedIdIsNotAcceptedAgain:
         handle = case.open()
         judge = Judge(case)
         run = judge.run_in(handle, RunStatus.FAILED)
-        _purge(case, run)
+        _purge(case, handle, run)
         _refuses_the_id(judge, handle, run)
         kept = isinstance(case.claims.promise(Fault.CLOSE), Kept)
         case.evidence["reopened"] = kept
@@ -106,10 +106,10 @@ class APurgedIdIsNotAcceptedAgain:
             _refuses_the_id(judge, judge.reopen(), run)
 
 
-def _purge(case: Case, run: Run) -> None:
+def _purge(case: Case, handle: Handle, run: Run) -> None:
     """Let the adapter's hook remove a run, and insist that it did: a record that is still there proves nothing about its id."""
     case.hook("purge", case.adapter.contract, run.run_id)
-    outcome = case.open().call(Find(run.run_id))
+    outcome = case.another(handle).call(Find(run.run_id))
     if isinstance(outcome, Returned) and isinstance(outcome.value, Run):
         raise AdapterProblem(
             f"the hook purge left the run {run.run_id!r} where it was: find still gives {outcome_in_words(outcome)}; "
