@@ -37,7 +37,7 @@ class DiskcacheRunStore:
         self._check_open()
         check_identifier(run_id, "run_id", CLAIMS)
         text = self._cache.get(run_id, retry=True)
-        return None if text is None else cast("Run", decode(json.loads(text)))
+        return None if text is None else cast("Run", decode(json.loads(str(text))))
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         self._check_open()

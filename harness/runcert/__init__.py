@@ -6,7 +6,7 @@ What an adapter needs is here; what a suite needs is in :mod:`runcert.checks` an
 from runcert.adapters import Adapter, adapter
 from runcert.cleaning import Leftover
 from runcert.lab import Clock, Lab
-from runcert.marks import Mark
+from runcert.marks import Maker, Mark
 from runcert.problems import UsageProblem
 from runcert_contract import (
     AsyncEnumeratesRuns,
@@ -46,6 +46,7 @@ __all__ = [
     "Limits",
     "LostAny",
     "LostClean",
+    "Maker",
     "Mark",
     "Namespaces",
     "Numbers",

@@ -24,7 +24,7 @@ __all__ = ["FORMAT", "NEVER_COVERED", "RunFacts", "contradictions", "make_certif
 FORMAT = "runcert-certificate/1"
 
 NEVER_COVERED = (
-    "soak and capacity: how the store behaves over weeks or when it is full",
+    "soak and capacity: how the store behaves over weeks, or on a full disk",
     "backup and restore",
     "several regions",
     "access control, encryption and the backend's own configuration",

@@ -14,7 +14,7 @@ from typing import Any
 from runcert.certificate import RunFacts, make_certificate, now
 from runcert.execution import CheckResult
 from runcert.grading import TargetReport, grade
-from runcert.masking import without_passwords
+from runcert.masking import without_known_passwords, without_passwords
 from runcert.messages import Job, Settings
 from runcert.problems import UsageProblem
 from runcert.reports.badges import badge_json, badge_svg
@@ -277,4 +277,4 @@ def _write_json(path: Path, content: object) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+    path.write_text(without_known_passwords(text), encoding="utf-8")

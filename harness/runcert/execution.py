@@ -16,7 +16,7 @@ from runcert.cases import Case, Depth, Workplace
 from runcert.checks import Check, Inconclusive, Violation, suite_packages
 from runcert.differing import Answer
 from runcert.handles import Step
-from runcert.masking import without_passwords
+from runcert.masking import masked, without_passwords
 from runcert.problems import AdapterProblem, UsageProblem, describe_error
 from runcert.reach import EVERYTHING
 from runcert.watchdog import Hang
@@ -192,7 +192,7 @@ def _where(error: BaseException) -> str:
 def _encoded(steps: Sequence[Step]) -> list[JsonValue]:
     """Encode the steps of a failure: all of them, or the first few and the last where they are many."""
     shown = list(steps) if len(steps) <= _MOST_STEPS else [*steps[:5], *steps[-(_MOST_STEPS - 5) :]]
-    return [[step.handle, encode(step.operation), encode(step.outcome)] for step in shown]
+    return [[step.handle, masked(encode(step.operation)), masked(encode(step.outcome))] for step in shown]
 
 
 def hang_result(check: Check, workplace: Workplace, hang: Hang) -> CheckResult:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import overload
 
+from runcert.masking import remember_password
 from runcert.problems import UsageProblem
 from runcert.reach import Reach
 from runcert.servers.asking import ask_for_server
@@ -108,12 +109,12 @@ class Lab:
         """
         told = self.servers.get(name, "")
         if "://" in told:
-            return told
+            return remember_password(told)
         if not self.desk:
             raise UsageProblem(f"the adapter needs a server {name!r}; give its address with --server {name}=URL")
         url = ask_for_server(self.desk, name, {**settings, **self.settings.get(name, {})})
         self.reach.note_server(name, url)
-        return url
+        return remember_password(url)
 
     def starts(self, name: str) -> bool:
         """Say whether the kit starts the server ``name`` itself, so that settings take effect and nobody else is on it."""

@@ -31,7 +31,7 @@ from runcert.backends import Backends
 from runcert.differing import Answer
 from runcert.execution import CheckResult
 from runcert.leftovers import dispose_of_leftovers
-from runcert.masking import without_passwords
+from runcert.masking import remember_password, without_passwords
 from runcert.messages import ADDRESS, HUNG, KEY, ROOT, Channel, Job, Settings
 from runcert.problems import KitProblem, ServerLost, UsageProblem
 from runcert.servers.desk import Desk
@@ -166,6 +166,8 @@ class Supervisor:
             ServerLost: a server of the kit ended by itself.
             KitProblem: the kit itself failed.
         """
+        for address in (*texts, *self.settings.servers.values()):
+            remember_password(address)
         started = [(text, self._start()) for text in texts]
         for text, process in started:
             self._send(process, "introduce", text=text)
@@ -340,7 +342,7 @@ class Supervisor:
         if result.verdict != Verdict.PASS.value and (troubles := self._backends.troubles()):
             raise ServerLost(
                 f"{', and '.join(troubles)}, in the middle of the run; what was judged since then says nothing about the store: "
-                "put that right, and run again"
+                "put that right, and run again (`runcert clean` with the same URL removes what this run could not)"
             )
 
     def _lost(self, running: dict[str, Any], status: int, process: _Process) -> CheckResult:

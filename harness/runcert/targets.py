@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from runcert.adapters import Adapter
-from runcert.masking import without_passwords
+from runcert.masking import remember_password, without_passwords
 from runcert.problems import UsageProblem, describe_error
 
 __all__ = ["Target", "adapter_names", "load_entry", "resolve", "split_file_target"]
@@ -95,7 +95,7 @@ def check_unique(names: Iterable[str]) -> None:
 
 
 def _from_url(text: str) -> Target:
-    scheme = text.partition("://")[0]
+    scheme = remember_password(text).partition("://")[0]
     entries = {entry.name: entry for entry in entry_points(group="runcert.url_schemes")}
     if scheme not in entries:
         known = ", ".join(sorted(entries)) or "none yet"

@@ -15,8 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import redis as driver
 
-from runcert import Lab, Leftover, Mark, Namespaces, UsageProblem
-from runcert.marks import Maker
+from runcert import Lab, Leftover, Maker, Mark, Namespaces, UsageProblem
 from runcert_contract import StoreError
 from runcert_reference.claimed_options import claimed_options
 from runcert_reference.kv.addresses import Address

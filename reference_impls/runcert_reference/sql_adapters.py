@@ -142,7 +142,7 @@ def sqlite_at_url(url: str) -> Adapter:
         try:
             make_database(file_of(lab))
         except BaseException:  # a disk that became full meanwhile: what was made goes again, as nobody else will remove it
-            remove_namespace(root, replace(lab, prepared=mark))
+            remove_namespace(root, replace(lab, prepared={**mark}))
             raise
         return mark
 

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runcert.masking import without_passwords
+from runcert import masking
+from runcert.masking import known_passwords, masked, remember_password, without_known_passwords, without_passwords
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test begins as a new process does."""
+    monkeypatch.setattr(masking, "_known", {})
 
 
 @pytest.mark.parametrize(
@@ -64,3 +71,68 @@ def test_masking_twice_is_masking_once(text: str) -> None:
     once = without_passwords(text)
 
     assert once == without_passwords(once)
+
+
+# -- passwords that are known
+
+
+@pytest.mark.parametrize(
+    ("url", "password"),
+    [
+        ("pg://user:hunter2@host/db", "hunter2"),
+        ("pg://user:hun%40ter2@host/db", "hun@ter2"),
+        ("pg://user:hun%40ter2@host/db", "hun%40ter2"),
+        ("pg://host/db?user=u&password=hunter2", "hunter2"),
+        ("pg://user:correcthorsebattery@host/db", "correcthorsebattery"),
+    ],
+)
+def test_a_known_password_is_replaced_where_it_stands_by_itself(url: str, password: str) -> None:
+    assert url == remember_password(url)
+
+    assert password in known_passwords()
+    assert "login failed (***), tried '***'" == without_passwords(f"login failed ({password}), tried {password!r}")
+    assert "reachunter2x" == without_passwords("reachunter2x")
+
+
+@pytest.mark.parametrize("word", ["memory", "seed", "1234", "test", "x1", "hunter"])
+def test_a_password_that_may_mean_anything_is_replaced_only_where_it_is_called_one(word: str) -> None:
+    remember_password(f"pg://user:{word}@host/db")
+
+    assert known_passwords() == ()
+    assert f'{{"{word}": "{word}"}}' == without_known_passwords(f'{{"{word}": "{word}"}}')
+    assert f"{word}: password=***, host={word}" == without_passwords(f"{word}: password={word}, host={word}")
+    assert "{'user': 'u', 'Password': '***'}" == without_passwords(f"{{'user': 'u', 'Password': '{word}'}}")
+    assert '"passwd": "***"' == without_passwords(f'"passwd": "{word}"')
+
+
+def test_a_password_that_is_also_a_name_in_its_url_is_none_to_look_for() -> None:
+    remember_password("pg://tester1:tester1@host/db")
+
+    assert known_passwords() == ()
+
+
+def test_text_that_is_no_url_is_not_remembered() -> None:
+    for text in ("memory", "stores.py:user", "pg://[broken:hunter2@host"):
+        remember_password(text)
+
+    assert known_passwords() == ()
+
+
+def test_known_passwords_are_replaced_as_json_and_html_write_them() -> None:
+    remember_password('pg://user:a"b<1>\\c@host/db')
+
+    for written in ('a\\"b<1>\\\\c', "a&quot;b&lt;1&gt;\\c", 'a"b<1>\\c'):
+        assert "said ***." == without_known_passwords(f"said {written}.")
+
+
+def test_every_text_of_a_json_value_is_masked() -> None:
+    remember_password("pg://user:hunter2@host/db")
+
+    assert {"a": ["***", 1, None, {"b": "pg://u:***@h"}]} == masked({"a": ["hunter2", 1, None, {"b": "pg://u:zzz@h"}]})
+
+
+def test_long_texts_are_masked_in_linear_time() -> None:
+    """A search that starts at each letter of a million takes hours; the time limit of the tests is the judge."""
+    remember_password("pg://user:hunter2@host/db")
+    for text in ("x" * 1_000_000, "a://" * 250_000, "a:" * 500_000, "://" + "x" * 1_000_000):
+        assert text == without_passwords(text)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runcert.masking import remember_password
 from runcert.problems import KitProblem, ServerLost, UsageProblem
 from runcert.servers.binaries import Unavailable
 from runcert.servers.containers import Containers
@@ -61,7 +62,7 @@ class Servers:
         """
         told = self._told.get(name)
         if told is not None and is_address(told):
-            return told
+            return remember_password(told)
         kind = kind_named(name)
         checked = kind.checked(settings)
         with self._lock:

@@ -64,7 +64,7 @@ def _with_other_tables(url_of: UrlOf, statements: Sequence[str]) -> Callable[[La
                 lambda connection: [connection.exec_driver_sql(statement) for statement in statements],
             )
         except BaseException:
-            remove_namespace(url_of, replace(lab, prepared=mark))
+            remove_namespace(url_of, replace(lab, prepared={**mark}))
             raise
         return mark
 

@@ -340,3 +340,16 @@ class SerializationFailureLeaks(SqlRunStore):
                 if getattr(error.orig, "sqlstate", None) == "40001":
                     deviates()
                 raise
+
+
+@faulty_postgresql("RUN-ERROR-2", "the clause: credentials of the server in a message")
+class PasswordsAreQuoted(SqlRunStore):
+    """AlreadyExists quotes the settings of the connection, the password among them, by itself and not in a URL."""
+
+    def create(self, run: Run) -> Run:
+        try:
+            return super().create(run)
+        except AlreadyExists as error:
+            deviates()
+            settings = {"user": self._engine.url.username, "password": str(self._engine.url.password)}
+            raise AlreadyExists(f"{error} ({settings})") from None

@@ -13,6 +13,7 @@ from typing import Any
 from runcert.cases import Case
 from runcert.checks import Violation, clause
 from runcert.handles import Handle, Step
+from runcert.masking import known_passwords
 from runcert.wording import outcome_in_words
 from runcert_contract import (
     Capability,
@@ -225,7 +226,8 @@ def _hostile_runs(run: Run) -> list[tuple[str, Run]]:
 
 
 def _secrets(case: Case) -> dict[str, str]:
-    return {"the password of this run": case.workplace.secret, "an attempt token": f"attempt-{case.fresh_id('token')}-hush"}
+    found = {"the password of this run": case.workplace.secret, "an attempt token": f"attempt-{case.fresh_id('token')}-hush"}
+    return found | {f"password {number} of a server": password for number, password in enumerate(known_passwords(), start=1)}
 
 
 def _no_secret(case: Case, handle: Handle, what: str, operation: Operation, secrets: dict[str, str]) -> None:
