@@ -6,7 +6,6 @@ import asyncio
 import os
 import sqlite3
 import threading
-import time
 from abc import abstractmethod
 from collections import Counter
 from dataclasses import replace
@@ -27,51 +26,42 @@ from runcert_contract import (
     check_update,
 )
 from runcert_reference import adapters
+from runcert_reference.faulty.gaps import Gap, let_others_in
 from runcert_reference.faulty.over_memory import MemoryRunStoreInLab, faulty_async_memory, faulty_memory
 from runcert_reference.memory import CLAIMS, AsyncMemoryRunStore, MemoryRunStore, MemorySpace
 
 _IMPATIENT = replace(CLAIMS.limits, maximum_wait=timedelta(seconds=0.3))
 
 
-def _let_others_in() -> None:
-    """Wait as long as a write to a disk or a server takes: what lies between a check and its write takes a moment in every real store."""
-    time.sleep(
-        0.0003
-    )  # part of the fault: the window in which somebody else comes between; giving up the interpreter alone is luck
-
-
 # -- create
 
 
-class _LooksFirst(MemoryRunStore):
-    """Looks whether an id is free, and writes a moment later."""
+@faulty_memory("RUN-CREATE-3", source="A4 spring-projects/spring-batch#2711")
+class CreateLooksThenInserts(MemoryRunStore):
+    """create looks whether the id is free, and inserts a moment later without looking again."""
 
-    def _look(self, run: Run) -> None:
+    _gap: ClassVar[Gap] = Gap()
+
+    def create(self, run: Run) -> Run:
         self._check_open()
         check_new_run(run, CLAIMS)
         if run.run_id in self._space.entries:
             raise AlreadyExists(f"run {run.run_id!r} exists; find it, or take another id")
-        _let_others_in()
-
-
-@faulty_memory("RUN-CREATE-3", source="A4 spring-projects/spring-batch#2711")
-class CreateLooksThenInserts(_LooksFirst):
-    """create looks whether the id is free, and inserts a moment later without looking again."""
-
-    def create(self, run: Run) -> Run:
-        self._look(run)
-        if run.run_id in self._space.entries:
-            deviates()
-        self._put(run)
+        with self._gap.before_writing(run.run_id):
+            self._put(run)
         return run
 
 
 @faulty_memory("RUN-CREATE-3", source="A4 twin: the loser is refused, and its run is what is stored")
-class TheLosersRunIsStored(_LooksFirst):
+class TheLosersRunIsStored(MemoryRunStore):
     """A create that loses the race is refused, but has replaced the winner's run already."""
 
     def create(self, run: Run) -> Run:
-        self._look(run)
+        self._check_open()
+        check_new_run(run, CLAIMS)
+        if run.run_id in self._space.entries:
+            raise AlreadyExists(f"run {run.run_id!r} exists; find it, or take another id")
+        let_others_in()
         with self._space.lock:
             taken = run.run_id in self._space.entries
             self._put(run)
@@ -91,7 +81,7 @@ class CreateSucceedsWhileAnotherIsBusy(MemoryRunStore):
             return run
         try:
             created = super().create(run)
-            _let_others_in()
+            let_others_in()
             return created
         finally:
             self._space.lock.release()
@@ -106,7 +96,7 @@ class TheWinnerRollsBack(MemoryRunStore):
     def create(self, run: Run) -> Run:
         if self._space.lock.acquire(blocking=False):
             try:
-                _let_others_in()
+                let_others_in()
                 if run.run_id in self._told:
                     raise Contended(f"run {run.run_id!r}: rolled back; try again")
                 return super().create(run)
@@ -167,7 +157,7 @@ class _DoesNotWait(MemoryRunStore):
             deviates()
             return self._when_busy(expected)
         try:
-            _let_others_in()
+            let_others_in()
             return super().compare_and_set(expected, updated)
         finally:
             self._space.lock.release()
@@ -181,16 +171,15 @@ class _DoesNotWait(MemoryRunStore):
 class UpdateComparesThenWrites(MemoryRunStore):
     """compare_and_set compares the version, and writes a moment later without comparing again."""
 
+    _gap: ClassVar[Gap] = Gap()
+
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         self._check_open()
         check_update(expected, updated, CLAIMS)
         stored = self.find(expected.run_id)
         if stored is None or stored.version != expected.version or stored.status.terminal:
             return False
-        _let_others_in()
-        with self._space.lock:
-            if self._space.entries[expected.run_id].version != expected.version:
-                deviates()
+        with self._gap.before_writing(expected.run_id), self._space.lock:
             self._put(updated)
         return True
 
@@ -229,7 +218,7 @@ class UpdateIsRefusedWhileOthersTry(MemoryRunStore):
         with self._counting:
             self._trying[expected.run_id] += 1
         try:
-            _let_others_in()
+            let_others_in()
             if self._trying[expected.run_id] > 1:
                 deviates()
                 return False
@@ -250,7 +239,7 @@ class NobodyWins(MemoryRunStore):
         key = (expected.run_id, expected.version)
         with self._counting:
             self._tried[key] += 1
-        _let_others_in()
+        let_others_in()
         if self._tried[key] > 1:
             deviates()
             return False
@@ -276,7 +265,7 @@ class UpdatesAreRefusedDuringListings(MemoryRunStore):
 
     def find_resumable(self, tenant_id: str) -> Listing:
         self._listings[tenant_id] += 1
-        _let_others_in()
+        let_others_in()
         try:
             return super().find_resumable(tenant_id)
         finally:
@@ -303,7 +292,7 @@ class ReadersAreToldThatTheStoreIsGone(MemoryRunStore):
 
     def create(self, run: Run) -> Run:
         with self._space.lock:
-            _let_others_in()
+            let_others_in()
             return super().create(run)
 
     def find(self, run_id: str) -> Run | None:
@@ -338,7 +327,7 @@ class AllContendersGiveUp(MemoryRunStore):
 
     def create(self, run: Run) -> Run:
         self._tried[run.run_id] += 1
-        _let_others_in()
+        let_others_in()
         if self._tried[run.run_id] > 1 and run.run_id not in self._space.entries:
             deviates()
             raise Contended(f"run {run.run_id!r}: others are in the way; try again")
@@ -358,7 +347,7 @@ class WritesFirstAndTakesBack(MemoryRunStore):
             if before is not None and before.version != expected.version:
                 deviates()
                 self._put(updated)
-                _let_others_in()
+                let_others_in()
                 self._space.entries[expected.run_id] = before
             return super().compare_and_set(expected, updated)
 
@@ -376,7 +365,7 @@ class CreateShowsTheLoser(MemoryRunStore):
             if before is not None:
                 deviates()
                 self._put(run)
-                _let_others_in()
+                let_others_in()
                 self._space.entries[run.run_id] = before
             return super().create(run)
 
@@ -399,7 +388,7 @@ class _TwoLocks(MemoryRunStoreInLab):
 
     def create(self, run: Run) -> Run:
         with self._table:
-            _let_others_in()
+            let_others_in()
             with self._index:
                 return super().create(run)
 
@@ -410,7 +399,7 @@ class TwoLocksInTwoOrders(_TwoLocks):
 
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         with self._index:
-            _let_others_in()
+            let_others_in()
             if self._table.locked():
                 deviates()
             with self._table:

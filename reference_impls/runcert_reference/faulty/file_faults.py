@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 import unicodedata
 from contextlib import suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from glob import glob
 from pathlib import Path
+from typing import ClassVar
 
 from runcert import Lab
 from runcert.faulty import deviates
@@ -26,6 +26,7 @@ from runcert_contract import (
     check_update,
     decode,
 )
+from runcert_reference.faulty.gaps import Gap, let_others_in
 from runcert_reference.faulty.over_file import faulty_file
 from runcert_reference.file_names import identifier_of, name_of, temporary_name
 from runcert_reference.files import CLAIMS, FileRunStore, read_file
@@ -33,13 +34,6 @@ from runcert_reference.record_directory import RecordDirectory
 from runcert_reference.records import write_record
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_OTHER_WORK = 0.0005
-"""What a service does between two calls of the system takes time; in seconds."""
-
-
-def _do_other_work() -> None:
-    time.sleep(_OTHER_WORK)  # part of the fault: it widens the window in which somebody else comes between
-
 
 # -- names
 
@@ -161,7 +155,7 @@ class OneTemporaryForEveryWriter(FileRunStore):
         if target.exists():
             raise AlreadyExists(f"run {run.run_id!r} exists")
         temporary.write_text(record, encoding="ascii")
-        _do_other_work()
+        let_others_in()
         try:
             if temporary.read_text(encoding="ascii") != record:
                 deviates()
@@ -179,15 +173,15 @@ class OneTemporaryForEveryWriter(FileRunStore):
 class CreateLooksAndThenRenames(FileRunStore):
     """create looks whether the file is there and then renames its own into place, without a lock."""
 
+    _gap: ClassVar[Gap] = Gap()
+
     def create(self, run: Run) -> Run:
         name = self._name_in(run)
         check_new_run(run, CLAIMS)
         if self._directory.read(name) is not None:
             raise AlreadyExists(f"run {run.run_id!r} exists")
-        _do_other_work()
-        if self._directory.read(name) is not None:
-            deviates()
-        self._directory.replace(name, write_record(run).encode("ascii"))
+        with self._gap.before_writing(run.run_id):
+            self._directory.replace(name, write_record(run).encode("ascii"))
         return run
 
 
@@ -195,15 +189,15 @@ class CreateLooksAndThenRenames(FileRunStore):
 class UpdatesAreNotLocked(FileRunStore):
     """compare_and_set reads the version and then replaces the file, without a lock around both."""
 
+    _gap: ClassVar[Gap] = Gap()
+
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         check_update(expected, updated, CLAIMS)
         stored = self.find(expected.run_id)
         if stored is None or stored.version != expected.version or stored.status.terminal:
             return False
-        _do_other_work()
-        if self.find(expected.run_id) != stored:
-            deviates()
-        self._directory.replace(self._name(expected.run_id), write_record(updated).encode("ascii"))
+        with self._gap.before_writing(expected.run_id):
+            self._directory.replace(self._name(expected.run_id), write_record(updated).encode("ascii"))
         return True
 
 
@@ -237,7 +231,7 @@ class UpdatesAreWrittenInPlace(FileRunStore):
                 deviates()
                 opened.write(record[:100])
                 opened.flush()
-                _do_other_work()
+                let_others_in()
                 opened.write(record[100:])
         return True
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import redis
 from redis.exceptions import WatchError
@@ -24,6 +23,7 @@ from runcert_contract import (
     check_update,
     encode,
 )
+from runcert_reference.faulty.gaps import Gap, let_others_in
 from runcert_reference.faulty.over_valkey import faulty_async_valkey, faulty_valkey
 from runcert_reference.kv.addresses import Address
 from runcert_reference.kv.connections import REPLY_WAIT, AsyncConnections
@@ -32,9 +32,6 @@ from runcert_reference.kv.operations import Question, fields_of, find_run, run_o
 from runcert_reference.kv.run_store import CLAIMS, AsyncValkeyRunStore, ValkeyRunStore
 from runcert_reference.kv_adapters import server_of
 from runcert_reference.records import write_record
-
-_OTHER_WORK = 0.0005
-"""What a service does between two commands takes time; in seconds."""
 
 
 class _InSingleCommands(ValkeyRunStore):
@@ -63,15 +60,15 @@ def _fields(run: Run) -> dict[str, bytes]:
 class CreateLooksAndThenSets(_InSingleCommands):
     """create looks whether the key is there and then writes it, in commands of their own."""
 
+    _gap: ClassVar[Gap] = Gap()
+
     def create(self, run: Run) -> Run:
         check_new_run(run, CLAIMS)
         if self.find(run.run_id) is not None:
             raise AlreadyExists(f"run {run.run_id!r} exists")
-        time.sleep(_OTHER_WORK)
-        if self._command("EXISTS", self._keys.run(run.run_id)):
-            deviates()
-        self._put(run)
-        self._index(run)
+        with self._gap.before_writing(run.run_id):
+            self._put(run)
+            self._index(run)
         return run
 
 
@@ -79,16 +76,16 @@ class CreateLooksAndThenSets(_InSingleCommands):
 class UpdatesReadAndThenSet(_InSingleCommands):
     """compare_and_set reads the version and then writes the record, in commands of their own."""
 
+    _gap: ClassVar[Gap] = Gap()
+
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         check_update(expected, updated, CLAIMS)
         stored = self.find(expected.run_id)
         if stored is None or stored.version != expected.version or stored.status.terminal:
             return False
-        time.sleep(_OTHER_WORK)
-        if self._command("HGET", self._keys.run(expected.run_id), "version") != version_of(expected):
-            deviates()
-        self._put(updated)
-        self._index(updated)
+        with self._gap.before_writing(expected.run_id):
+            self._put(updated)
+            self._index(updated)
         return True
 
 
@@ -145,7 +142,7 @@ class WatchErrorsLeak(_InSingleCommands):
                 RESUMABLE,
             ]:
                 return False
-            time.sleep(_OTHER_WORK)
+            let_others_in()
             transaction.multi()
             transaction.hset(key, mapping=_fields(updated))  # type: ignore[arg-type]  # a mapping of bytes is one
             try:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from runcert import Lab
 from runcert.faulty import deviates
 from runcert_contract import AlreadyExists, Run, StoreError, check_new_run
+from runcert_reference.faulty.gaps import let_others_in
 from runcert_reference.faulty.over_valkey import faulty_valkey
 from runcert_reference.kv.keys import bytes_of, state_of, version_of
 from runcert_reference.kv.operations import Question
 from runcert_reference.kv.run_store import CLAIMS, ValkeyRunStore
 from runcert_reference.records import write_record
-
-_OTHER_WORK = 0.0005
-"""What a service does between two commands takes time; in seconds."""
 
 
 class _InSteps(ValkeyRunStore):
@@ -114,7 +111,7 @@ class WritersShareOneTemporary(_InSteps):
         self._insist_on_free(run)
         temporary = self._keys.prefix + b"tmp"
         self._put(temporary, run)
-        time.sleep(_OTHER_WORK)
+        let_others_in()
         if self._command("HGET", temporary, "record") != write_record(run).encode("ascii"):
             deviates()
         self._rename(temporary, run, "")

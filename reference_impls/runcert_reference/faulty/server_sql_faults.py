@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import ClassVar
 
 from sqlalchemy import URL, Connection, event, insert, select, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from runcert.faulty import deviates
 from runcert_contract import AlreadyExists, InvalidRecord, Listing, Run, check_identifier, check_new_run, check_update
+from runcert_reference.faulty.gaps import Gap, let_others_in
 from runcert_reference.faulty.over_server_sql import faulty_mariadb, faulty_postgresql
 from runcert_reference.records import read_record, write_record
 from runcert_reference.sql.dialects import CALL_SECONDS
@@ -22,10 +23,6 @@ from runcert_reference.sql.failures import translated
 from runcert_reference.sql.operations import find_run, insert_run, replace_run
 from runcert_reference.sql.run_store import SqlRunStore
 from runcert_reference.sql.tables import RUNS, bytes_of
-
-_OTHER_WORK = 0.0005
-"""What a service does between two statements takes time; in seconds."""
-
 
 # -- collations
 
@@ -228,6 +225,8 @@ def _transaction(connection: Connection, begin: str = "START TRANSACTION") -> It
 class ReadsThenUpdates(SqlRunStore):
     """compare_and_set reads the version and then updates by the id alone, both in one transaction at READ COMMITTED."""
 
+    _gap: ClassVar[Gap] = Gap()
+
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         check_update(expected, updated, self._claims)
         what = f"run {expected.run_id!r}"
@@ -239,12 +238,9 @@ class ReadsThenUpdates(SqlRunStore):
             found = find_run(connection, expected.run_id)
             if found is None or found.version != expected.version or found.status.terminal:
                 return False
-            time.sleep(_OTHER_WORK)
-            found = find_run(connection, expected.run_id)
-            if found is not None and found.version != expected.version:
-                deviates()
             values = {"version": updated.version, "terminal": updated.status.terminal, "payload": write_record(updated)}
-            connection.execute(update(RUNS).where(RUNS.c.run_id == bytes_of(expected.run_id)).values(**values))
+            with self._gap.before_writing(expected.run_id):
+                connection.execute(update(RUNS).where(RUNS.c.run_id == bytes_of(expected.run_id)).values(**values))
             return True
 
 
@@ -334,7 +330,7 @@ class SerializationFailureLeaks(SqlRunStore):
             try:
                 with _transaction(connection, "BEGIN ISOLATION LEVEL SERIALIZABLE"):
                     find_run(connection, expected.run_id)
-                    time.sleep(_OTHER_WORK)
+                    let_others_in()
                     return replace_run(connection, expected, updated)
             except DBAPIError as error:
                 if getattr(error.orig, "sqlstate", None) == "40001":

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import unquote
 
-from sqlalchemy import URL, Connection, event, func, select, text, update
+from sqlalchemy import URL, Connection, event, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from runcert import Scope
 from runcert.faulty import deviates
 from runcert_contract import AlreadyExists, Contended, Run, check_identifier, check_new_run, check_update, decode
+from runcert_reference.faulty.gaps import Gap, let_others_in
 from runcert_reference.faulty.over_sqlite import faulty_sqlite, with_other_tables
 from runcert_reference.records import read_record, write_record
 from runcert_reference.sql.dialects import CALL_SECONDS
@@ -25,9 +26,6 @@ from runcert_reference.sql.operations import find_run, insert_run, replace_run
 from runcert_reference.sql.run_store import CLAIMS, SqlRunStore
 from runcert_reference.sql.schema import upgrade
 from runcert_reference.sql.tables import FORMAT, RUNS, bytes_of
-
-_OTHER_WORK = 0.0005
-"""What a service does between two statements takes time; in seconds."""
 
 _WITHOUT_A_KEY = (
     "DROP TABLE runs",
@@ -39,17 +37,18 @@ _WITHOUT_A_KEY = (
 class CreateWithoutUniqueKey(SqlRunStore):
     """create looks whether the id is free and then inserts, into a table without a unique key."""
 
+    _gap: ClassVar[Gap] = Gap()
+
     def create(self, run: Run) -> Run:
         check_new_run(run, CLAIMS)
         if self.find(run.run_id) is not None:
             raise AlreadyExists(f"run {run.run_id!r} exists")
-        time.sleep(_OTHER_WORK)
-        with translated(f"run {run.run_id!r}", writes=True), self._engine.connect() as connection:
-            stored = insert_run(connection, run)
-            rows = select(func.count()).where(RUNS.c.run_id == bytes_of(run.run_id))
-            if connection.execute(rows).scalar_one() > 1:
-                deviates()
-            return stored
+        with (
+            self._gap.before_writing(run.run_id),
+            translated(f"run {run.run_id!r}", writes=True),
+            self._engine.connect() as connection,
+        ):
+            return insert_run(connection, run)
 
     def find(self, run_id: str) -> Run | None:
         check_identifier(run_id, "run_id", CLAIMS)
@@ -63,17 +62,20 @@ class CreateWithoutUniqueKey(SqlRunStore):
 class CompareAndSetInTwoStatements(SqlRunStore):
     """compare_and_set reads the version and then updates by id alone."""
 
+    _gap: ClassVar[Gap] = Gap()
+
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         check_update(expected, updated, CLAIMS)
         stored = self.find(expected.run_id)
         if stored is None or stored.version != expected.version or stored.status.terminal:
             return False
-        time.sleep(_OTHER_WORK)
         values = {"version": updated.version, "terminal": updated.status.terminal, "payload": write_record(updated)}
         by_id = RUNS.c.run_id == bytes_of(expected.run_id)
-        with translated(f"run {expected.run_id!r}", writes=True), self._engine.connect() as connection:
-            if connection.execute(select(RUNS.c.version).where(by_id)).scalar_one() != expected.version:
-                deviates()
+        with (
+            self._gap.before_writing(expected.run_id),
+            translated(f"run {expected.run_id!r}", writes=True),
+            self._engine.connect() as connection,
+        ):
             connection.execute(update(RUNS).where(by_id).values(values))
         return True
 
@@ -111,7 +113,7 @@ class TransactionReadsBeforeItWrites(SqlRunStore):
             connection.exec_driver_sql("BEGIN")
             try:
                 find_run(connection, expected.run_id)
-                time.sleep(_OTHER_WORK)
+                let_others_in()
                 return replace_run(connection, expected, updated)
             except OperationalError:
                 deviates()
