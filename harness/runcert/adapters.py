@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from runcert.adapter_options import check_claims, check_options
 from runcert.lab import Lab
 from runcert.problems import UsageProblem
 from runcert_contract import (
@@ -18,7 +19,6 @@ from runcert_contract import (
     EnumeratesRuns,
     Fault,
     Handles,
-    Kept,
     Limits,
     Namespaces,
     Numbers,
@@ -28,9 +28,7 @@ from runcert_contract import (
     Stance,
     StoreError,
     Text,
-    Volatile,
 )
-from runcert_contract.catalogue import TESTABLE_CAPABILITIES, TESTABLE_FAULTS
 
 __all__ = ["HOOKS", "Adapter", "Opener", "adapter"]
 
@@ -149,8 +147,14 @@ def adapter(
     hooks = {"damage": damage, "inventory": inventory, "age": age, "purge": purge, "schema": schema, "outage": outage}
     given = {name: hook for name, hook in hooks.items() if hook is not None}
 
+    others = {"target": target, "limits": limits, "errors": errors, "not_a_write": not_a_write, "topology": topology or None}
+    promises = {"durability": durability, "capabilities": capabilities}
+    choices = {"scope": scope, "handles": handles, "namespaces": namespaces, "numbers": numbers, "text": text}
+    functions = {"prepare": prepare, "dispose": dispose, "parity_with": parity_with, **hooks}
+
     def decorate(opener: Opener) -> Adapter:
         name = getattr(opener, "__name__", "adapter")
+        check_options(name, {**choices, **promises, **others, **functions})
         asynchronous = _form_of(opener, name)
         contract, implied = _contract_of(contracts, asynchronous, name)
         claims = Claims(
@@ -165,7 +169,7 @@ def adapter(
             topology=topology,
             asynchronous=asynchronous,
         )
-        _check_claims(claims, name)
+        check_claims(claims, name)
         return Adapter(
             name=name,
             target=target or name.replace("_", "-"),
@@ -212,29 +216,3 @@ def _contract_of(contracts: tuple[type[object], ...], asynchronous: bool, name: 
             f"adapter {name} is written with {way}, and claims the other form; write @adapter({wanted}), or change the function"
         )
     return found[0][0], tuple(capability for _, _, implied in found for capability in implied)
-
-
-def _check_claims(claims: Claims, name: str) -> None:
-    if not isinstance(claims.limits, Limits):
-        raise UsageProblem(f"adapter {name}: limits={claims.limits!r} is no Limits; write limits=Limits(...)")
-    for problem in claims.limits.problems():
-        raise UsageProblem(f"adapter {name}: {problem}")
-    for fault, promise in claims.durability.items():
-        if fault not in TESTABLE_FAULTS:
-            can = ", ".join(sorted(known.value for known in TESTABLE_FAULTS))
-            raise UsageProblem(
-                f"adapter {name}: a promise for {fault.value} cannot be tested by this catalogue revision (it tests: {can}); leave it out"
-            )
-        if not isinstance(promise, (Kept, Volatile)):
-            raise UsageProblem(
-                f"adapter {name}: for {fault.value} this catalogue revision tests kept and volatile, not {promise.text}"
-            )
-    for capability, stance in claims.capabilities.items():
-        if stance is not Stance.SILENT and capability not in TESTABLE_CAPABILITIES:
-            raise UsageProblem(
-                f"adapter {name}: capability {capability.value} cannot be tested by this catalogue revision; leave it out"
-            )
-        if stance is Stance.ABSENT and capability.operation is None:
-            raise UsageProblem(
-                f"adapter {name}: capability {capability.value} has no operation of its own, so it is claimed or silent, never absent"
-            )

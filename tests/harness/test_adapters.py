@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +152,44 @@ def test_a_mistake_in_an_adapter_is_named_with_the_adapter_and_the_way_out(
 ) -> None:
     with pytest.raises(UsageProblem, match=rf"^adapter {opener.__name__}.*{message}"):
         adapter(*contracts, **options)(opener)
+
+
+KINDS: dict[str, tuple[Any, str]] = {
+    "scope": ("process", r"scope='process' is no Scope; write scope=Scope.PROCESS \(there are HANDLE, PROCESS, HOST, CLUSTER"),
+    "handles": (3, r"handles=3 is no Handles; write handles=Handles\."),
+    "namespaces": ("SHARED", r"write namespaces=Namespaces.SHARED"),
+    "numbers": ("json", r"write numbers=Numbers.JSON"),
+    "text": (True, r"text=True is no Text"),
+    "durability": ({"close": Kept()}, r"write for instance durability=\{Fault.CLOSE: Kept\(\)\}"),
+    "durability ": ({Fault.CLOSE: "kept"}, r"write for instance durability="),
+    "capabilities": ({Capability.ENUMERATES: True}, r"write for instance capabilities=\{Capability.GUARDS_TERMINAL: Stance"),
+    "capabilities ": ([Capability.ENUMERATES], r"write for instance capabilities="),
+    "errors": ({ValueError: "x"}, r"write for instance errors=\{TheirError: StoreUnavailable\}"),
+    "errors ": ([ValueError], r"write for instance errors="),
+    "damage": (5, "damage=5 cannot be called; write damage=the function itself"),
+    "parity_with": ("other", "write parity_with=the function itself"),
+    "target": ("", r'target=\'\' is no name; write target="..."'),
+    "topology": (5, r'topology=5 is no name; write topology="..."'),
+    "not_a_write": ("drain", r"is no set of names; write not_a_write=frozenset"),
+    "limits": (Limits(maximum_wait=5), r"limits.maximum_wait is 5; it has to be a timedelta"),  # type: ignore[arg-type]
+    "limits ": (Limits(text=True), "limits.text is True; it has to be a number of code points"),
+    "limits  ": (Limits(earliest=datetime(2000, 1, 1)), "has to be a datetime with a time zone"),  # noqa: DTZ001  # the mistake
+    "limits   ": (Limits(identifier={"run_id": "64"}), r"limits.identifier\['run_id'\] is '64'"),  # type: ignore[dict-item]
+}
+
+
+@pytest.mark.parametrize(("option", "given", "message"), [(option.strip(), *each) for option, each in KINDS.items()])
+def test_an_option_of_another_kind_is_named_with_what_to_write(option: str, given: Any, message: str) -> None:
+    with pytest.raises(UsageProblem, match=rf"^adapter yields_nothing_yet: .*{message}"):
+        adapter(RunStore, **{option: given})(yields_nothing_yet)
+
+
+def test_options_that_are_left_out_are_no_mistake() -> None:
+    made = adapter(RunStore, capabilities={}, limits=Limits(identifier={"run_id": 64}), not_a_write=frozenset({"drain"}))(
+        yields_nothing_yet
+    )
+
+    assert made.claims.limits.identifier_length("run_id") == 64
 
 
 @pytest.mark.parametrize("promise", [Kept(), Volatile()], ids=["kept", "volatile"])

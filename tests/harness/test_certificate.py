@@ -286,9 +286,11 @@ def test_a_waiver_for_every_target_may_be_needed_by_another_one(partial: Certifi
     assert contradictions(partial) == []
 
 
-def test_a_clause_that_was_not_asked_for_and_failed_is_listed_with_the_check_that_broke_it(failed_run: Finished) -> None:
+def test_a_clause_that_was_not_asked_for_and_failed_is_listed_with_the_check_that_broke_it(
+    full_run: Finished, failed_run: Finished
+) -> None:
     """A check of the clause that was asked for may find that another one is broken."""
-    introduction = failed_run.report.introduction
+    introduction = full_run.report.introduction
     asked = replace(introduction, checks=[(name, clauses) for name, clauses in introduction.checks if "RUN-FIND-2" in clauses])
     (broken,) = (r for c in failed_run.report.clauses for r in c.failures[:1] if c.id == "RUN-CAS-1")
     report = grade(asked, [replace(broken, clauses=("RUN-FIND-2",))], ["RUN-FIND-2"])

@@ -358,6 +358,33 @@ def test_what_does_not_have_the_mark_is_never_removed(server: URL, lab: Lab, sto
     assert store.find("r1") is None
 
 
+def test_what_an_error_interrupts_is_not_left_open_for_the_next_action(server: URL, tmp_path: Path) -> None:
+    def begin_and_fail(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+        connection.exec_driver_sql("CREATE TABLE rc_half_made (a INTEGER)")
+        raise ValueError("in the middle")
+
+    with pytest.raises(ValueError, match="in the middle"):
+        on_connection(server, begin_and_fail)
+    on_connection(server, lambda connection: connection.exec_driver_sql("DROP TABLE IF EXISTS rc_half_made"))
+    lab = _lab(tmp_path)
+    prepared = make_namespace(lambda _: server, lab)
+    remove_namespace(lambda _: server, replace(lab, prepared={**prepared}))
+
+
+def test_a_database_whose_mark_cannot_be_written_does_not_stay(servers: Servers, tmp_path: Path) -> None:
+    admin = make_url(servers.url("mariadb", {}))
+    _execute(admin, "CREATE USER maker IDENTIFIED BY 'geheim'", "GRANT CREATE, DROP, SELECT ON *.* TO maker")
+    lab = _lab(tmp_path)
+    try:
+        with pytest.raises(UsageProblem, match="INSERT command denied"):
+            make_namespace(lambda _: admin.set(username="maker", password="geheim"), lab)
+        query = text("SELECT schema_name FROM information_schema.schemata WHERE schema_name = :name")
+        assert [] == on_connection(admin, lambda connection: connection.execute(query, {"name": lab.namespace}).all())
+    finally:
+        _execute(admin, "DROP USER maker")
+
+
 # -- secrets
 
 

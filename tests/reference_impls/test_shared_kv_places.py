@@ -76,6 +76,19 @@ def test_keys_without_a_mark_are_somebody_elses(shared: str, server: Any, runcer
     assert [b"of somebody", b"team:run:r1"] == sorted(server.keys("*"))
 
 
+def test_what_a_killed_run_left_does_not_hide_what_is_somebody_elses(shared: str, server: Any, runcert: Runcert) -> None:
+    mark = replace(Mark.new("rc_0123abcd_0"), process="4194304999")
+    server.hset("team:made-by-runcert", mark.namespace, json.dumps(mark.to_json()))
+    server.hset("team:run:r1-0123abcd", "record", "of the killed run")
+    runcert("certify", shared, "--depth", "quick", "--only", "RUN-CREATE-1", expected=0)
+    server.hset("team:run:r1", "record", "theirs")
+    before = sorted(server.keys("*"))
+    done = runcert("certify", shared, "--depth", "quick", expected=2)
+
+    assert "keys that begin with team: are there already, without a mark of the kit" in done.err
+    assert before == sorted(server.keys("*"))
+
+
 def test_what_a_killed_run_left_is_found_and_removed(shared: str, server: Any, runcert: Runcert) -> None:
     with a_place() as place:
         command = [str(RUNCERT), "certify", shared, "--depth", "standard", "-n", "2"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, Connection, inspect, make_url, select, text
 from sqlalchemy.exc import DBAPIError
-from tests.command_line import RUNCERT, Runcert
+from tests.command_line import RUNCERT, Finished, Runcert
 from tests.servers.conftest import a_place
 from tests.servers.places import need, wait_until
 
@@ -130,6 +130,26 @@ def test_tables_that_somebody_made_are_used_and_other_runs_in_them_are_left(gran
 
     assert {"runs", "alembic_version"} == granted.tables()
     assert [b"theirs"] == granted.runs()
+
+
+def test_a_place_that_another_run_is_coming_to_is_contended(servers: Servers, runcert: Runcert) -> None:
+    """MariaDB waits for a lock by name for some seconds only; then somebody has to be told."""
+    need("mariadb", WAYS["mariadb"])
+    admin = make_url(servers.url("mariadb", {}))
+    execute(admin, *MAKE["mariadb"])
+    granted = Granted("mariadb", admin)
+
+    def hold(connection: Connection) -> Finished:
+        connection.execute(text("SELECT GET_LOCK(CONCAT('runcert in ', MD5(DATABASE())), 0)"))
+        return runcert("certify", granted.url, "--depth", "quick", expected=2)
+
+    try:
+        done = on_connection(granted.inside, hold)
+    finally:
+        execute(admin, *REMOVE["mariadb"])
+
+    assert "another run of the kit is coming to this place, or leaving it; try again when it is through" in done.err
+    assert "geheim" not in done.err
 
 
 def _holds_runs(granted: Granted) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from runcert import EnumeratesRuns, Lab, adapter
+from runcert import Capability, EnumeratesRuns, Lab, Stance, adapter
 from runcert_reference.adapters import count_memory, damage_memory, forget_memory, purge_memory
 from runcert_reference.memory import CLAIMS, MemoryRunStore, space_of
 
@@ -47,6 +47,16 @@ def purges_nothing(lab: Lab) -> Iterator[EnumeratesRuns]:
 
 @adapter(EnumeratesRuns, **{**_OPTIONS, "damage": do_nothing})
 def damages_nothing(lab: Lab) -> Iterator[EnumeratesRuns]:
+    store = MemoryRunStore(space_of(lab.namespace))
+    yield store
+    store.close()
+
+
+@adapter(
+    EnumeratesRuns,
+    **{**_OPTIONS, "capabilities": {**CLAIMS.capabilities, Capability.VERSIONED_SCHEMA: Stance.CLAIMED}, "schema": do_nothing},
+)
+def changes_no_schema(lab: Lab) -> Iterator[EnumeratesRuns]:
     store = MemoryRunStore(space_of(lab.namespace))
     yield store
     store.close()
