@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from runcert.faulty import deviates
-from runcert_contract import Misconfigured, Run, StoreUnavailable
+from runcert_contract import Misconfigured, Run, RunStatus, StoreUnavailable
 from runcert_reference.faulty.over_valkey import faulty_valkey
 from runcert_reference.kv.addresses import Address
 from runcert_reference.kv.connections import Connections
@@ -39,6 +39,17 @@ class EndedRunsExpire(ValkeyRunStore):
     def compare_and_set(self, expected: Run, updated: Run) -> bool:
         accepted = super().compare_and_set(expected, updated)
         if accepted and updated.status.terminal:
+            _expires(self, updated.run_id)
+        return accepted
+
+
+@faulty_valkey("RUN-EVICT-1", "the clause: retention of results, which failures have none of")
+class SucceededRunsExpire(ValkeyRunStore):
+    """A run that has succeeded gets a time to live; runs that failed or were cancelled are kept."""
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        accepted = super().compare_and_set(expected, updated)
+        if accepted and updated.status is RunStatus.SUCCEEDED:
             _expires(self, updated.run_id)
         return accepted
 

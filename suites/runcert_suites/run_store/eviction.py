@@ -44,7 +44,7 @@ class NothingIsEvicted:
             settings = KINDS[name].soon_full(secrets.randbelow(1 << 16))  # no other check may fill it
             namespace = case.another_namespace(settings={name: settings})
             judge, handle = Judge(case), case.open(namespace)
-            runs = [judge.run_in(handle, status) for status in (RunStatus.REQUESTED, RunStatus.RUNNING, RunStatus.CANCELLED)]
+            runs = [judge.run_in(handle, status) for status in RunStatus]
             expired = KINDS[name].expire(namespace.lab.reach.evicting_servers[name])
             reader = handle if case.claims.scope is Scope.HANDLE else case.open(namespace)
             judge.all_there(reader, runs, f"when {expired} keys with a time to live have expired")
