@@ -12,7 +12,9 @@ from textwrap import indent
 
 import pytest
 
-from runcert.reports.clause_pages import clause_page
+from runcert.faulty import faulty_stores
+from runcert.reports.reference_pages import PAGES as PAGES_MADE
+from runcert_contract import CATALOGUE
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(path.relative_to(ROOT) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -83,8 +85,13 @@ def test_files_are_shown_as_they_are(page: str, language: str, directory: str) -
     assert [] == [forms[0] for forms in shown if not any(form in file for form in forms for file in files)]
 
 
-def test_the_page_of_clauses_is_generated() -> None:
-    assert clause_page() == (ROOT / "docs" / "reference" / "clauses.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", PAGES_MADE)
+def test_the_pages_that_are_made_are_up_to_date(name: str) -> None:
+    made = PAGES_MADE[name]()
+
+    assert made == (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8"), (
+        "python -m runcert.reports.reference_pages docs/reference makes it again"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
@@ -99,3 +106,15 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     (line,) = [command for block in _blocks(Path("README.md"), "shell") for command in COMMAND.findall(block)]
 
     assert line in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_a_report_waits_only_for_clauses_that_are_not_there_and_is_no_faulty_store_yet() -> None:
+    text = (ROOT / "docs" / "explanation" / "faults-that-wait.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([A-Z]\d+) \S+ \| .* \| (.*) \|$", text, re.MULTILINE)
+    clauses = {clause for _, wanted in rows for clause in re.findall(r"[A-Z]+-[A-Z]+-\d", wanted)}
+
+    assert len(rows) >= 19
+    assert {number for number, _ in rows} & {
+        store.source.split(maxsplit=1)[0].rstrip(":") for store in faulty_stores()
+    } == set()
+    assert clauses & {clause.id for clause in CATALOGUE.clauses} == set()

@@ -18,8 +18,9 @@ from runcert.certifying import write_results
 from runcert.execution import CheckResult
 from runcert.faulty import faulty_stores
 from runcert.grading import ClauseVerdict, TargetReport
-from runcert.reports import clause_pages
+from runcert.reports import reference_pages
 from runcert.reports.failures import failure_file, failure_lines, read_failure, replay_command, steps_in_words
+from runcert.reports.fault_pages import fault_page
 from runcert.reports.junit import junit
 from runcert.reports.matrix import print_matrix
 from runcert.reports.summary import evidence_in_words, headline, markdown, not_certified, overview_markdown, weak_promises
@@ -371,10 +372,25 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypa
 # -- the reference page
 
 
-def test_the_page_of_clauses_is_written_where_it_is_wanted_or_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    written = tmp_path / "clauses.md"
+def test_the_reference_pages_are_written_into_a_directory(tmp_path: Path) -> None:
+    assert reference_pages.main([str(tmp_path)]) == 0
+    assert {name: make() for name, make in reference_pages.PAGES.items()} == {
+        path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()
+    }
 
-    assert (0, 0) == (clause_pages.main([str(written)]), clause_pages.main([]))
-    assert clause_pages.clause_page() == written.read_text(encoding="utf-8") == capsys.readouterr().out
+
+def test_every_faulty_store_is_on_its_page_with_its_clause() -> None:
+    rows = [row.split(" | ") for row in fault_page().splitlines() if row.startswith("| ") and "`" in row]
+
+    assert sorted((f"`{store.name}`", store.backend) for store in faulty_stores()) == sorted(
+        (row[-4].removeprefix("| "), row[-3]) for row in rows
+    )
+    assert "| A1 Azure/azure-functions-durable-extension#367 (twin) | `" in fault_page()
+
+
+@pytest.mark.parametrize("arguments", [[], ["nowhere"], ["a", "b"]])
+def test_without_a_directory_the_reference_pages_say_what_to_give(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reference_pages.main(arguments) == 2
+    assert "give the directory of the reference pages" in capsys.readouterr().err

@@ -1,26 +1,21 @@
-"""The reference page of the clauses, made from the catalogue, the suites and the faulty stores that are installed.
-
-``python -m runcert.reports.clause_pages docs/reference/clauses.md`` writes it; without a path it is printed.
-"""
+"""The reference page of the clauses, made from the catalogue, the suites and the faulty stores that are installed."""
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from runcert.checks import Check, checks_of
 from runcert.faulty import FaultyStore, faulty_stores
 from runcert_contract import CATALOGUE, Clause
 from runcert_contract.catalogue import CONTRACT_PREFIXES
 
-__all__ = ["clause_page", "main"]
+__all__ = ["clause_page"]
 
 _HEAD = """\
 # Clauses
 
-<!-- Made by `python -m runcert.reports.clause_pages docs/reference/clauses.md`; change the catalogue, not this page. -->
+<!-- Made by `python -m runcert.reports.reference_pages docs/reference`; change the catalogue, not this page. -->
 
 A clause is one numbered invariant of a contract. Its id never changes and is never used again. Every clause is a MUST unless it
 says SHOULD. A clause that needs something is judged only for stores that have it; for the others it is `not-claimed`, which is
@@ -69,16 +64,3 @@ def _entry(entry: Check | FaultyStore) -> str:
     if isinstance(entry, Check):
         return f"- check `{entry.id}`: {entry.sentence}"
     return f"- catches `{entry.name}` ({entry.backend}): {entry.fault}"
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Write the page to the path that is given, or print it."""
-    if arguments:
-        Path(arguments[0]).write_text(clause_page(), encoding="utf-8")
-    else:
-        sys.stdout.write(clause_page())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -90,6 +90,16 @@ class UpdateAcceptsFutureVersions(_AcceptsMore):
         return stored < expected
 
 
+@faulty_memory("RUN-CAS-1", source="B3 nats-io/nats-server#5841")
+class OneReplicaTakesTheFastPath(_AcceptsMore):
+    """compare_and_set asks the replicas for their vote on the version; with one replica there is nobody to ask, and it skips the comparison."""
+
+    _replicas: ClassVar[int] = 1
+
+    def _is_near_enough(self, stored: int, expected: int) -> bool:
+        return self._replicas == 1 and stored > expected
+
+
 @faulty_memory("RUN-CAS-1", source="the clause: versions that wrap around")
 class VersionIsComparedInSixteenBits(_AcceptsMore):
     """compare_and_set compares the lower sixteen bits of the version only."""
