@@ -42,7 +42,7 @@ from runcert_contract.errors import (
     Unsupported,
 )
 from runcert_contract.json_values import JsonObject, JsonValue
-from runcert_contract.operations import Hung, Operation, Outcome, Raised, Returned, Unknown
+from runcert_contract.operations import Edited, Hung, Operation, Outcome, Raised, Returned, Unknown
 from runcert_contract.run_store import (
     IDENTITY_FIELDS,
     LEGAL_MOVES,
@@ -91,6 +91,7 @@ __all__ = [
     "Contended",
     "CorruptRecord",
     "Create",
+    "Edited",
     "EnumeratesRuns",
     "Fault",
     "Find",

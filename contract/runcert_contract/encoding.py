@@ -24,7 +24,7 @@ from enum import Enum
 from runcert_contract import errors, run_store, run_store_model
 from runcert_contract.errors import StoreError
 from runcert_contract.json_values import JsonValue, holds_surrogate
-from runcert_contract.operations import Hung, Raised, Returned, Unknown
+from runcert_contract.operations import Edited, Hung, Raised, Returned, Unknown
 
 __all__ = ["INVALID_INPUTS", "RawError", "Unencodable", "decode", "encode"]
 
@@ -95,6 +95,7 @@ _RECORDS: Mapping[str, type] = {
         run_store_model.CompareAndSet,
         run_store_model.FindResumable,
         run_store_model.AllClosed,
+        Edited,
         Returned,
         Raised,
         Unknown,

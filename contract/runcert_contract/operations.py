@@ -7,7 +7,7 @@ from typing import ClassVar, TypeAlias, Union
 
 from runcert_contract.errors import StoreError
 
-__all__ = ["Hung", "Operation", "Outcome", "Raised", "Returned", "Unknown", "is_definite", "is_retryable"]
+__all__ = ["Edited", "Hung", "Operation", "Outcome", "Raised", "Returned", "Unknown", "is_definite", "is_retryable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,21 @@ class Operation:
     def arguments(self) -> tuple[object, ...]:
         """The arguments of the call."""
         return tuple(getattr(self, entry.name) for entry in fields(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Edited(Operation):
+    """No call: the caller edits, in place, a record that it passed to a call or was given by one.
+
+    Attributes:
+        step: the number of the step that has the record, from 1.
+        part: ``argument 1``, ``argument 2`` or ``result``.
+        how: what is done to it, in words.
+    """
+
+    step: int
+    part: str
+    how: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from runcert.reports.failures import failure_file
 from runcert.reports.junit import junit
 from runcert.reports.pages import report_page
 from runcert.reports.sarif import sarif
+from runcert.reports.standalone import standalone_path, standalone_test
+from runcert.reports.standalone_runs import those_that_fail
 from runcert.reports.summary import markdown, overview_markdown
 from runcert.selfcheck import stored_selfcheck
 from runcert.servers.offers import WAYS, is_address, kind_named
@@ -251,15 +253,22 @@ def write_results(reports: Sequence[TargetReport], facts: RunFacts, out: Path) -
 
 
 def _write_failures(report: TargetReport, facts: RunFacts, directory: Path) -> dict[tuple[str, str, int], Path]:
-    for old in directory.glob("*.json"):
+    for old in (*directory.glob("*.json"), *directory.glob("test_*.py")):
         old.unlink()
     files: dict[tuple[str, str, int], Path] = {}
+    tests: list[Path] = []
     for clause in report.clauses:
         for number, failure in enumerate(clause.failures, start=1):
             directory.mkdir(exist_ok=True)
             path = directory / f"{clause.id}-{number}.json"
             _write_json(path, failure_file(_portable(report.introduction.text), failure, facts.depth, facts.seed))
             files[report.name, clause.id, number] = path
+            alone = standalone_test(failure, report.introduction.description, _portable(report.introduction.text))
+            if alone is not None:
+                tests.append(standalone_path(path))
+                _write(tests[-1], alone)
+    for test in set(tests) - those_that_fail(tests):
+        test.unlink()
     return files
 
 

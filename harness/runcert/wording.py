@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields
 from datetime import datetime
 from enum import Enum
 
-from runcert_contract import Hung, Listing, Numbers, Operation, Outcome, Raised, Returned, Run, StoreError, canonical
+from runcert_contract import Edited, Hung, Listing, Numbers, Operation, Outcome, Raised, Returned, Run, StoreError, canonical
 from runcert_contract.encoding import RawError
 from runcert_contract.identifiers import is_portable
 
@@ -61,6 +61,9 @@ def _is_remarkable(value: object) -> bool:
 
 def operation_in_words(operation: Operation) -> str:
     """Give a call as it would be written."""
+    if isinstance(operation, Edited):
+        part = "the result" if operation.part == "result" else operation.part
+        return f"edit {part} of step {operation.step} in place: {operation.how}"
     if not operation.method:
         return "close every handle, open one again"
     return f"{operation.method}({', '.join(value_in_words(argument) for argument in operation.arguments)})"

@@ -15,7 +15,7 @@ from runcert.grading import ClauseVerdict, TargetReport
 from runcert.masking import without_passwords
 from runcert.reports.diagrams import steps_as_svg
 from runcert.reports.failures import replay_command, steps_in_words
-from runcert.reports.summary import evidence_in_words, headline, not_certified, weak_promises
+from runcert.reports.summary import evidence_in_words, headline, not_certified, selfcheck_in_words, weak_promises
 from runcert_contract import CATALOGUE, Verdict
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def report_page(report: TargetReport, facts: RunFacts) -> str:
         claims=list(_claims(description["claims"])),
         failures=list(_failures(report, facts)),
         topics=[{"name": name, "clauses": [_clause(c) for c in clauses]} for name, clauses in _by_topic(report.clauses)],
+        selfcheck=selfcheck_in_words(facts.selfcheck),
         facts=(
             f"Depth {facts.depth}, seed {facts.seed}, catalogue revision {CATALOGUE.revision}; "
             f"{facts.started.isoformat(timespec='seconds')}, {(facts.ended - facts.started).total_seconds():.0f} s."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from runcert.certificate import NEVER_COVERED, RunFacts
@@ -11,7 +12,15 @@ from runcert.masking import without_passwords
 from runcert.reports.failures import replay_command, steps_in_words
 from runcert_contract import CATALOGUE, Verdict
 
-__all__ = ["evidence_in_words", "headline", "markdown", "not_certified", "overview_markdown", "weak_promises"]
+__all__ = [
+    "evidence_in_words",
+    "headline",
+    "markdown",
+    "not_certified",
+    "overview_markdown",
+    "selfcheck_in_words",
+    "weak_promises",
+]
 
 
 def headline(report: TargetReport, depth: str) -> str:
@@ -42,6 +51,15 @@ def weak_promises(claims: dict[str, Any]) -> list[str]:
         for fault, promise in claims["durability"].items()
         if promise != "kept"
     ]
+
+
+def selfcheck_in_words(selfcheck: Mapping[str, Any]) -> str:
+    """Say how many faulty stores this build of the kit caught, on each backend, as a sentence."""
+    backends = selfcheck.get("backends", {})
+    if not backends:
+        return "Self-check of this build of the kit: not run on this machine; `runcert selfcheck` runs it."
+    counts = ", ".join(f"{each['caught']} of {each['stores']} on {name}" for name, each in sorted(backends.items()))
+    return f"Self-check of this build of the kit: it caught {counts} faulty stores."
 
 
 def evidence_in_words(clause: ClauseVerdict) -> str:
@@ -77,6 +95,7 @@ def markdown(report: TargetReport, facts: RunFacts) -> str:
     lines = [f"# {headline(report, facts.depth)}", ""]
     lines += [f"Depth {facts.depth}, seed {facts.seed}, catalogue revision {CATALOGUE.revision}.", ""]
     lines += _limits_of_the_verdict(report)
+    lines += [selfcheck_in_words(facts.selfcheck), ""]
     lines += ["## Clauses", "", "| clause | verdict | evidence |", "| --- | --- | --- |"]
     lines += [f"| {c.id} | {c.verdict.value} | {_cell(evidence_in_words(c))} |" for c in report.clauses]
     lines.append("")

@@ -14,7 +14,8 @@ from runcert.certificate import NEVER_COVERED, RunFacts
 from runcert.grading import Outcome, TargetReport
 from runcert.masking import without_passwords
 from runcert.reports.failures import failure_lines, replay_command
-from runcert.reports.summary import evidence_in_words, headline, not_certified, weak_promises
+from runcert.reports.standalone import standalone_path
+from runcert.reports.summary import evidence_in_words, headline, not_certified, selfcheck_in_words, weak_promises
 from runcert_contract import Verdict
 
 __all__ = ["LiveProgress", "console_for", "print_reports"]
@@ -80,6 +81,7 @@ def print_reports(reports: Sequence[TargetReport], facts: RunFacts, files: dict[
     for report in reports:
         _print_words(console, report, facts.depth)
     console.print(f"Depth {facts.depth}, seed {facts.seed}.  Never covered: {'; '.join(NEVER_COVERED)}.", style="dim")
+    console.print(Text(selfcheck_in_words(facts.selfcheck), style="dim"))
 
 
 def _print_table(console: Console, report: TargetReport) -> None:
@@ -109,6 +111,8 @@ def _print_failures(console: Console, report: TargetReport, facts: RunFacts, fil
             first, *rest = failure_lines(failure, replay)
             console.print(Text(f"\n{first}", style="bold red"))
             console.print(Text(without_passwords("\n".join(rest))))
+            if file is not None and standalone_path(file).exists():
+                console.print(Text(f"  alone     pytest {standalone_path(file)}  (without the kit)"))
         more = len(clause.failures) - _MOST_FAILURES
         if more > 0:
             console.print(f"  and {more} more check{'s' if more > 1 else ''} of {clause.id}")

@@ -27,6 +27,7 @@ from runcert_contract import (
     Run,
     RunStatus,
 )
+from runcert_suites.run_store.editing import EDITS, edit
 from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, path_to, updated
 
@@ -38,21 +39,21 @@ class NothingIsSharedWithWhatIsPassedIn:
     def test_create(self, case: Case) -> None:
         """Changing a run, at any depth, after it was created changes nothing that is stored."""
         writer = _Writer(case)
-        for change in _CHANGES:
+        for how in EDITS:
             run = _nested_run(case)
             writer.create(run)
-            change(run)
+            writer.edit(run, how, "argument 1")
             writer.find_everywhere(run.run_id)
 
     def test_compare_and_set(self, case: Case) -> None:
         """Changing either run of an update afterwards changes nothing that is stored."""
         writer = _Writer(case)
-        for change in _CHANGES:
+        for how in EDITS:
             run = writer.running()
             following = _ended(case, updated(run, **_nested_fields(case)))
             writer.accepted(CompareAndSet(run, following))
-            change(run)
-            change(following)
+            writer.edit(run, how, "argument 1")
+            writer.edit(following, how, "argument 2")
             writer.find_everywhere(run.run_id)
 
 
@@ -63,22 +64,22 @@ class NothingIsSharedWithWhatIsHandedOut:
     def test_what_create_returns(self, case: Case) -> None:
         """Changing the run that create returned changes nothing that is stored."""
         writer = _Writer(case)
-        for change in _CHANGES:
+        for how in EDITS:
             run = _nested_run(case)
-            change(_returned_run(writer.create(run)))
+            writer.edit(_returned_run(writer.create(run)), how)
             writer.find_everywhere(run.run_id)
 
     def test_what_find_returns(self, case: Case) -> None:
         """Changing the run that find returned changes nothing that is stored, be it new or updated."""
         writer = _Writer(case)
-        for change in _CHANGES:
+        for how in EDITS:
             run = _nested_run(case)
             writer.create(run)
-            change(writer.find(run.run_id))
+            writer.edit(writer.find(run.run_id), how)
             writer.find_everywhere(run.run_id)
             following = _ended(case, updated(run, context={"new": True}))
             writer.accepted(CompareAndSet(run, following))
-            change(writer.find(run.run_id))
+            writer.edit(writer.find(run.run_id), how)
             writer.find_everywhere(run.run_id)
 
     def test_what_find_resumable_returns(self, case: Case) -> None:
@@ -86,14 +87,11 @@ class NothingIsSharedWithWhatIsHandedOut:
         if not case.claims.claims(Capability.ENUMERATES):
             return
         writer = _Writer(case)
-        for change in _CHANGES:
+        for how in EDITS:
             run = _nested_run(case)
             writer.create(run)
             listing = writer.listing(run.tenant_id)
-            for item in listing.items:
-                change(item)
-            if isinstance(listing.items, list):
-                listing.items.clear()
+            writer.edit(listing, how)
             writer.listing(run.tenant_id)
             writer.find_everywhere(run.run_id)
 
@@ -105,11 +103,11 @@ class NothingIsSharedBetweenTwoReads:
     def test_two_finds(self, case: Case) -> None:
         """Two finds give two runs: changing one leaves the other as it is."""
         writer = _Writer(case)
-        for change in _CHANGES:
+        for how in EDITS:
             run = _nested_run(case)
             writer.create(run)
             first, second = writer.find(run.run_id), writer.find(run.run_id)
-            change(first)
+            writer.edit(first, how)
             writer.judge_again(Find(run.run_id), second, "the run that an earlier find returned")
 
     def test_a_find_and_a_listing(self, case: Case) -> None:
@@ -117,24 +115,23 @@ class NothingIsSharedBetweenTwoReads:
         if not case.claims.claims(Capability.ENUMERATES):
             return
         writer = _Writer(case)
-        for change in _CHANGES:
+        for how in EDITS:
             run = _nested_run(case)
             writer.create(run)
             found = writer.find(run.run_id)
             first, second = writer.listing(run.tenant_id), writer.listing(run.tenant_id)
-            for item in first.items:
-                change(item)
+            writer.edit(first, how)
             writer.judge_again(Find(run.run_id), found, "the run that an earlier find returned")
             writer.judge_again(FindResumable(run.tenant_id), second, "the listing that was returned next")
 
     def test_what_create_returned_and_a_find(self, case: Case) -> None:
         """The run that create returned and the one that find returns are two."""
         writer = _Writer(case)
-        for change in _CHANGES:
+        for how in EDITS:
             run = _nested_run(case)
             returned = _returned_run(writer.create(run))
             found = writer.find(run.run_id)
-            change(returned)
+            writer.edit(returned, how)
             writer.judge_again(Find(run.run_id), found, "the run that find returned")
 
 
@@ -145,13 +142,13 @@ class RejectedWritesLeaveNothing:
     def test_a_stale_update_of_nested_parts(self, case: Case) -> None:
         """What was edited in a run that find returned is not stored when the update with it is refused."""
         writer = _Writer(case)
-        for change in _CHANGES:
+        for how in EDITS:
             run = writer.running()
             stale = writer.find(run.run_id)
             current = updated(run, stage="newer")
             writer.accepted(CompareAndSet(run, current))
             for base in (stale, replace(writer.find(run.run_id), version=stale.version)):
-                change(base)
+                writer.edit(base, how)
                 edited = updated(base, status=RunStatus.RUNNING, stage="edited", context={"edited": True})
                 outcome = writer.call(CompareAndSet(base, edited))
                 if outcome != Returned(False):
@@ -161,14 +158,14 @@ class RejectedWritesLeaveNothing:
     def test_a_create_on_an_id_in_use(self, case: Case) -> None:
         """Nothing of a run whose id was taken is stored, nor what was edited in it afterwards."""
         writer = _Writer(case)
-        for change in _CHANGES:
+        for how in EDITS:
             run = _nested_run(case)
             writer.create(run)
             rival = writer.find(run.run_id)
-            change(rival)
+            writer.edit(rival, how)
             writer.refused(Create(replace(rival, stage="rival")), AlreadyExists)
             writer.find_everywhere(run.run_id)
-            change(rival)
+            writer.edit(rival, how)
             writer.find_everywhere(run.run_id)
 
     def test_an_update_that_is_wrong_in_itself(self, case: Case) -> None:
@@ -176,7 +173,7 @@ class RejectedWritesLeaveNothing:
         writer = _Writer(case)
         run = writer.running()
         found = writer.find(run.run_id)
-        _add_deep(found)
+        writer.edit(found, next(iter(EDITS)))
         writer.refused(CompareAndSet(run, updated(found, version=found.version + 2)), InvalidRecord)
         writer.find_everywhere(run.run_id)
         wrong: Any = {"nested": [{"deep": [1, {2}]}]}
@@ -184,7 +181,7 @@ class RejectedWritesLeaveNothing:
         writer.find_everywhere(run.run_id)
 
 
-# -- runs with nested parts, and ways to change them in place
+# -- runs with nested parts
 
 
 def _nested_fields(case: Case) -> dict[str, Any]:
@@ -220,41 +217,6 @@ def _ended(case: Case, run: Run) -> Run:
     return replace(run, status=RunStatus.FAILED, result=Result(ResultStatus.FAILED, output=output))
 
 
-def _objects(run: Run) -> list[dict[str, Any]]:
-    found: list[Any] = [run.input, run.context, run.external_operation_metadata]
-    if run.result is not None and isinstance(run.result.output, dict):
-        found.append(run.result.output)
-    return found
-
-
-def _add_key(run: Run) -> None:
-    """Add a key at the top of each object."""
-    for value in _objects(run):
-        value["added"] = "by the caller"
-
-
-def _add_deep(run: Run) -> None:
-    """Change every list and object below the top of each object."""
-    waiting: list[Any] = [child for value in _objects(run) for child in value.values()]
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, list):
-            waiting.extend(current)
-            current.append("added by the caller")
-        elif isinstance(current, dict):
-            waiting.extend(current.values())
-            current["added"] = "by the caller"
-
-
-def _empty(run: Run) -> None:
-    """Take everything out of each object."""
-    for value in _objects(run):
-        value.clear()
-
-
-_CHANGES = (_add_deep, _add_key, _empty)
-
-
 # -- calls whose steps show what was passed then, not what became of it
 
 
@@ -266,6 +228,7 @@ class _Writer:
         self._handle = case.open()
         self._reader = case.another(self._handle)
         self._judge = Judge(case)
+        self._held: list[tuple[int, str, object]] = []
 
     def call(self, operation: Operation) -> Outcome:
         """Make a call on the first handle."""
@@ -276,12 +239,26 @@ class _Writer:
         outcome = handle.call(operation)
         copied = deepcopy(outcome) if isinstance(outcome, Returned) else outcome
         self._case.steps[-1] = Step(handle.name, then, copied)
+        self._hold(operation, outcome)
         self._judge.judge(then, copied)
         return outcome
+
+    def _hold(self, operation: Operation, outcome: Outcome) -> None:
+        """Remember what the caller holds after a call, and from which step."""
+        step = len(self._case.steps)
+        self._held += [(step, f"argument {number}", value) for number, value in enumerate(operation.arguments, start=1)]
+        if isinstance(outcome, Returned):
+            self._held.append((step, "result", outcome.value))
+
+    def edit(self, value: object, how: str, part: str = "result") -> None:
+        """Edit in place what the caller holds; a copy of a run that was found has the same nested parts."""
+        step = next(step for step, each, held in reversed(self._held) if each == part and _is_same(held, value))
+        edit(self._case, value, how, step, part)
 
     def create(self, run: Run) -> Outcome:
         """Create a run, which has to succeed."""
         self._case.steps.clear()
+        self._held.clear()
         return self.accepted(Create(run))
 
     def running(self) -> Run:
@@ -328,6 +305,12 @@ class _Writer:
             raise Violation(
                 f"{what} to stay as it was when another answer was changed: {violation.expected}", violation.found
             ) from None
+
+
+def _is_same(held: object, value: object) -> bool:
+    if isinstance(held, Run) and isinstance(value, Run):
+        return held.input is value.input
+    return held is value
 
 
 def _returned_run(outcome: Outcome) -> Run:

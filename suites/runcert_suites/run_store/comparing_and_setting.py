@@ -22,6 +22,7 @@ from runcert_contract import (
     Run,
     RunStatus,
 )
+from runcert_suites.run_store.editing import EDITS, edit
 from runcert_suites.run_store.judging import Judge
 from runcert_suites.run_store.records import a_run, moved, updated
 
@@ -129,12 +130,7 @@ class ARefusedUpdateChangesNothing:
         found = outcome.value if isinstance(outcome, Returned) else None
         if not isinstance(found, Run):
             raise Violation("find to give the stored run", f"{found!r}")
-        nested: Any = found.input
-        nested["a"]["b"][1]["c"] = 9
-        nested["a"]["b"].append("late")
-        nested["a"]["new"] = True
-        outer: Any = found.context
-        outer["list"][0].append(2)
+        edit(case, found, next(iter(EDITS)), len(case.steps), "result")
         stale = replace(found, version=0)
         judge.compare_and_set(handle, stale, replace(found, version=1))
         judge.find(handle, run.run_id)
