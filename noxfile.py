@@ -56,6 +56,7 @@ def bench(session: nox.Session) -> None:
     """Measure how long certifications take, and what of that is the kit's."""
     session.install(".[all]")
     session.run("python", "benchmarks/certification.py", *session.posargs)
+    session.run("python", "benchmarks/detection.py")
 
 
 @nox.session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -33,7 +33,7 @@ from runcert.waivers import Waiver, stale_or_expired
 from runcert_contract import CATALOGUE
 from runcert_contract.catalogue import CONTRACT_PREFIXES
 
-__all__ = ["Order", "certify", "check_targets", "insist_on_writable", "parse_servers", "write_results"]
+__all__ = ["Order", "breadth_first", "certify", "check_targets", "insist_on_writable", "parse_servers", "write_results"]
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -176,11 +176,27 @@ def _jobs(introductions: Sequence[Introduction], processes: int) -> list[tuple[s
     jobs: list[tuple[str, list[Job]]] = []
     shards = max(1, processes // max(1, len(by_text)))
     for text, members in by_text.items():
-        spread = [(m, _spread([name for name, _ in m.checks], m.bursts, shards)) for m in members]
+        spread = [(m, _spread(breadth_first([name for name, _ in m.checks], m.bursts), m.bursts, shards)) for m in members]
         for shard in range(shards):
             mine = [Job(m.spec, parts[shard]) for m, parts in spread]
             jobs.append((text, [job for job in mine if job.checks]))
     return [(text, shard) for text, shard in jobs if shard]
+
+
+def breadth_first(checks: Sequence[str], bursts: frozenset[str]) -> list[str]:
+    """Order checks so that a fault is found soon: the first one of each class, then the second, ...; bursts, which take long, last.
+
+    Args:
+        checks: the ids of the checks, in the order of the suite.
+        bursts: those with several clients at once.
+    """
+    seen: Counter[str] = Counter()
+    rank: dict[str, int] = {}
+    for name in checks:
+        suite = name.partition(".")[0]
+        rank[name] = seen[suite]
+        seen[suite] += 1
+    return sorted(checks, key=lambda name: (name in bursts, rank[name]))
 
 
 def _spread(checks: Sequence[str], bursts: frozenset[str], shards: int) -> list[list[str]]:

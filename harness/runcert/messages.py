@@ -10,7 +10,7 @@ from typing import Any
 
 from runcert.cases import Depth
 
-__all__ = ["ADDRESS", "HUNG", "KEY", "ROOT", "Channel", "Job", "Settings", "connect"]
+__all__ = ["ADDRESS", "ANY_CLAUSE", "HUNG", "KEY", "ROOT", "Channel", "Job", "Settings", "connect"]
 
 ADDRESS = "RUNCERT_SUPERVISOR_ADDRESS"
 KEY = "RUNCERT_SUPERVISOR_KEY"
@@ -39,6 +39,10 @@ class Settings:
     desk: str = ""
 
 
+ANY_CLAUSE = "any"
+"""Stop at the first failure, whichever clause it is of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What one child runs on one target.
@@ -46,7 +50,7 @@ class Job:
     Attributes:
         spec: how the target is resolved.
         checks: the ids of the checks.
-        until_red: the clause at whose first failure to stop; empty to run every check.
+        until_red: the clause at whose first failure to stop, or :data:`ANY_CLAUSE`; empty to run every check.
         faulty: True for a faulty store: a failing check is then repeated on the same store without the fault.
     """
 

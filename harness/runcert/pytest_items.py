@@ -16,7 +16,7 @@ from runcert.cases import Depth, Workplace
 from runcert.checks import Check
 from runcert.execution import CheckResult, hang_result, run_check
 from runcert.faulty import deviations
-from runcert.messages import Settings
+from runcert.messages import ANY_CLAUSE, Settings
 from runcert.watchdog import Hang, Watchdog
 from runcert_contract import Verdict
 
@@ -107,7 +107,7 @@ class Certification:
         result, error = self._run_on(planned.spec, planned.adapter, planned)
         result = replace(result, deviations=deviations() - before)
         if result.verdict == Verdict.FAIL.value:
-            if result.clause == planned.until_red:
+            if planned.until_red in (result.clause, ANY_CLAUSE):
                 self._red.add(planned.spec)
             if planned.sound is not None:
                 result = replace(result, sound=self._verdict_on_sound(planned.sound, planned))

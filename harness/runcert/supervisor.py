@@ -32,7 +32,7 @@ from runcert.differing import Answer
 from runcert.execution import CheckResult
 from runcert.leftovers import dispose_of_leftovers
 from runcert.masking import remember_password, without_passwords
-from runcert.messages import ADDRESS, HUNG, KEY, ROOT, Channel, Job, Settings
+from runcert.messages import ADDRESS, ANY_CLAUSE, HUNG, KEY, ROOT, Channel, Job, Settings
 from runcert.problems import KitProblem, ServerLost, UsageProblem
 from runcert.servers.desk import Desk
 from runcert.servers.owner import Servers
@@ -509,7 +509,7 @@ def _what_is_left(jobs: Sequence[Job], results: Sequence[CheckResult]) -> list[J
     red = {(result.spec, result.clause) for result in results if result.verdict == Verdict.FAIL.value}
     left: list[Job] = []
     for job in jobs:
-        if (job.spec, job.until_red) in red:
+        if (job.spec, job.until_red) in red or (job.until_red == ANY_CLAUSE and any(spec == job.spec for spec, _ in red)):
             continue
         checks = [name for name in job.checks if (job.spec, name) not in done]
         if checks:

@@ -9,7 +9,7 @@ import pytest
 
 from runcert import Handles, Lab, Limits, RunStore, UsageProblem, adapter
 from runcert.cases import Workplace
-from runcert.certifying import _CHECKS_IN_A_BURST, Order, _spread, certify, parse_servers
+from runcert.certifying import _CHECKS_IN_A_BURST, Order, _spread, breadth_first, certify, parse_servers
 from runcert.description import claims_from, describe_adapter, describe_claims
 from runcert.execution import smoke
 from runcert.fingerprint import environment, kit_digest
@@ -163,3 +163,11 @@ def test_checks_with_bursts_stay_in_one_process_and_the_others_are_dealt_out_aro
     assert sorted(first + second) == sorted(names)
     assert len(second) == len(first) + 2 * _CHECKS_IN_A_BURST - 2
     assert _spread(names, bursts, 1) == [names]
+
+
+def test_the_first_check_of_each_class_comes_first_and_bursts_come_last() -> None:
+    checks = ["A.one", "A.two", "B.burst", "C.one", "C.two", "C.three", "D.one"]
+
+    ordered = breadth_first(checks, frozenset({"B.burst"}))
+
+    assert ["A.one", "C.one", "D.one", "A.two", "C.two", "C.three", "B.burst"] == ordered
