@@ -61,9 +61,10 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Make the generated pages again, and check links, examples and files of the documents."""
+    """Make the generated pages again, check links, examples and files of the documents, and build the site (``site/``)."""
     session.install("-e", ".[all]", *TEST)
     session.run("python", "-m", "runcert.reports.reference_pages", "docs/reference")
+    session.run("mkdocs", "build", "--strict")
     session.run("pytest", "tests/docs", *session.posargs)
 
 

@@ -120,3 +120,24 @@ def test_a_report_waits_only_for_clauses_that_are_not_there_and_is_no_faulty_sto
         store.source.split(maxsplit=1)[0].rstrip(":") for store in faulty_stores()
     } == set()
     assert clauses & {clause.id for clause in CATALOGUE.clauses} == set()
+
+
+def _built(checkout: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(checkout.parent / "site")]
+    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+
+
+def test_the_site_is_built_without_a_warning_and_every_page_is_in_it(checkout: Path) -> None:
+    done = _built(checkout)
+
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    for page in [page for page in PAGES if page.parts[0] == "docs" and page.name != "README.md"]:
+        assert (checkout.parent / "site" / page.relative_to("docs").with_suffix("") / "index.html").is_file()
+
+
+def test_a_link_that_leads_nowhere_is_a_failure_of_the_site(checkout: Path) -> None:
+    page = checkout / "docs" / "explanation" / "trust.md"
+    page.write_text(page.read_text(encoding="utf-8") + "\n[nowhere](../../examples/nowhere.py)\n", encoding="utf-8")
+
+    assert _built(checkout).returncode == 1
