@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +19,16 @@ from runcert.waivers import Waiver
 from runcert_contract import CATALOGUE, Clause, Need, Strength, Verdict
 from runcert_contract.catalogue import digest_of
 
-__all__ = ["FORMAT", "NEVER_COVERED", "RunFacts", "contradictions", "make_certificate", "read_certificate", "schema"]
+__all__ = [
+    "FORMAT",
+    "NEVER_COVERED",
+    "RunFacts",
+    "contradictions",
+    "make_certificate",
+    "read_certificate",
+    "schema",
+    "servers_of",
+]
 
 FORMAT = "runcert-certificate/1"
 
@@ -50,6 +59,12 @@ class RunFacts:
     ended: datetime
     selfcheck: Mapping[str, Any]
     waivers: Sequence[Waiver] = ()
+    servers: Mapping[str, str] = field(default_factory=dict)
+
+
+def servers_of(report: TargetReport, facts: RunFacts) -> dict[str, str]:
+    """Give what the servers are that the adapter of a target asked for, by name."""
+    return {name: facts.servers[name] for name in report.introduction.description.get("servers", ()) if name in facts.servers}
 
 
 def schema() -> dict[str, Any]:
@@ -76,6 +91,7 @@ def make_certificate(report: TargetReport, facts: RunFacts) -> dict[str, Any]:
         "kit": {"version": kit_version(), "digest": kit_digest()},
         "catalogue": {"revision": CATALOGUE.revision, "digest": CATALOGUE.digest},
         "environment": environment(),
+        "servers": servers_of(report, facts),
         "run": {
             "depth": facts.depth,
             "seed": facts.seed,

@@ -111,8 +111,9 @@ def certify(order: Order, announce: Callable[[int], Progress]) -> tuple[list[Tar
         jobs = _jobs(chosen, order.processes)
         supervisor.on_event = announce(sum(len(job.checks) for _, shard in jobs for job in shard))
         results = supervisor.run(jobs, order.processes)
+        servers = supervisor.servers.in_words
     reports = _reports(chosen, results, order, started.date())
-    facts = RunFacts(order.depth, order.seed, started, now(), stored_selfcheck(), order.waivers)
+    facts = RunFacts(order.depth, order.seed, started, now(), stored_selfcheck(), order.waivers, servers)
     return reports, facts
 
 

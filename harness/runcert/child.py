@@ -92,7 +92,7 @@ class Child:
         return {
             "text": target.text,
             "spec": target.spec,
-            "description": describe_adapter(target.adapter, reach),
+            "description": {**describe_adapter(target.adapter, reach), "servers": workplace.reach.servers},
             "checks": [[check.id, list(check.clauses)] for check in checks],
             "bursts": [check.id for check in checks if check.several_clients],
             "refused": refused,

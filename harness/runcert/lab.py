@@ -109,6 +109,7 @@ class Lab:
         """
         told = self.servers.get(name, "")
         if "://" in told:
+            self.reach.note_server(name, told, of_the_user=True)
             return remember_password(told)
         if not self.desk:
             raise UsageProblem(f"the adapter needs a server {name!r}; give its address with --server {name}=URL")

@@ -22,14 +22,22 @@ class Reach:
     def __init__(self) -> None:
         self._routes = False
         self._servers: dict[str, str] = {}
+        self._of_the_user: set[str] = set()
 
     def note_route(self) -> None:
         """Note that an address was asked for."""
         self._routes = True
 
-    def note_server(self, name: str, url: str) -> None:
-        """Note that a server of the kit's was asked for, and its address."""
+    def note_server(self, name: str, url: str, *, of_the_user: bool = False) -> None:
+        """Note that a server was asked for, and its address."""
         self._servers[name] = url
+        if of_the_user:
+            self._of_the_user.add(name)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of the servers that were asked for."""
+        return tuple(sorted(self._servers))
 
     @property
     def names(self) -> frozenset[str]:
@@ -38,5 +46,6 @@ class Reach:
 
     @property
     def evicting_servers(self) -> dict[str, str]:
-        """The servers that were asked for and can be set to evict: name and address."""
-        return {name: url for name, url in sorted(self._servers.items()) if name in KINDS and KINDS[name].evicting}
+        """The servers of the kit's that were asked for and can be set to evict: name and address."""
+        mine = {name: url for name, url in sorted(self._servers.items()) if name not in self._of_the_user}
+        return {name: url for name, url in mine.items() if name in KINDS and KINDS[name].evicting}

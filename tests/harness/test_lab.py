@@ -101,3 +101,11 @@ def test_only_servers_that_can_be_set_to_evict_count_as_such() -> None:
 
     assert reach.names == {EVICTING_SERVER}
     assert reach.evicting_servers == {"valkey": "redis://:p@h:2/0"}
+
+
+def test_a_server_of_the_users_is_noted_and_never_taken_for_one_that_can_be_set(tmp_path: Path) -> None:
+    lab = replace(a_lab(tmp_path), servers={"valkey": "redis://user:geheim@127.0.0.1:1/0"})
+    lab.server("valkey")
+
+    assert ("valkey",) == lab.reach.servers
+    assert {} == lab.reach.evicting_servers

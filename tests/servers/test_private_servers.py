@@ -208,6 +208,7 @@ def test_an_address_of_the_user_is_given_as_it_is(tmp_path: Path) -> None:
 
     assert servers.url("postgresql", {"fsync": False}) == "postgresql://u:p@example.invalid/db"
     assert servers.url("anything", {}) == "any://h"
+    assert {"postgresql": "at postgresql://u:***@example.invalid/db", "anything": "at any://h"} == servers.in_words
     servers.stop()
     assert [] == list(tmp_path.iterdir())
 

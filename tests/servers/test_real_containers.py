@@ -43,12 +43,14 @@ def test_postgresql_and_redis_are_certified_in_containers(
         env=surroundings,
         expected=0,
     )
-    verdicts = [
-        json.loads((tmp_path / "results" / name / "certificate.json").read_bytes())["verdict"]
-        for name in ("postgresql", "redis")
-    ]
+    certificates = {
+        name: json.loads((tmp_path / "results" / name / "certificate.json").read_bytes()) for name in ("postgresql", "redis")
+    }
 
-    assert ["certified", "certified"] == verdicts
+    assert {"certified"} == {certificate["verdict"] for certificate in certificates.values()}
+    for name, certificate in certificates.items():
+        assert [name] == list(certificate["servers"])
+        assert "container" in certificate["servers"][name]
     assert [] == engine.containers_of_the_kit()
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runcert.certificate import NEVER_COVERED, RunFacts
+from runcert.certificate import NEVER_COVERED, RunFacts, servers_of
 from runcert.comparing import comparison_rows
 from runcert.execution import CheckResult
 from runcert.grading import ClauseVerdict, TargetReport
@@ -83,6 +83,7 @@ def report_page(report: TargetReport, facts: RunFacts) -> str:
         claims=list(_claims(description["claims"])),
         failures=list(_failures(report, facts)),
         topics=[{"name": name, "clauses": [_clause(c) for c in clauses]} for name, clauses in _by_topic(report.clauses)],
+        servers=servers_of(report, facts),
         selfcheck=selfcheck_in_words(facts.selfcheck),
         facts=(
             f"Depth {facts.depth}, seed {facts.seed}, catalogue revision {CATALOGUE.revision}; "

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from runcert.certificate import NEVER_COVERED, RunFacts
+from runcert.certificate import NEVER_COVERED, RunFacts, servers_of
 from runcert.grading import ClauseVerdict, Outcome, TargetReport
 from runcert.masking import without_passwords
 from runcert.reports.failures import replay_command, steps_in_words
@@ -95,6 +95,7 @@ def markdown(report: TargetReport, facts: RunFacts) -> str:
     lines = [f"# {headline(report, facts.depth)}", ""]
     lines += [f"Depth {facts.depth}, seed {facts.seed}, catalogue revision {CATALOGUE.revision}.", ""]
     lines += _limits_of_the_verdict(report)
+    lines += [f"Server {name}: {said}.\n" for name, said in servers_of(report, facts).items()]
     lines += [selfcheck_in_words(facts.selfcheck), ""]
     lines += ["## Clauses", "", "| clause | verdict | evidence |", "| --- | --- | --- |"]
     lines += [f"| {c.id} | {c.verdict.value} | {_cell(evidence_in_words(c))} |" for c in report.clauses]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runcert.masking import remember_password
+from runcert.masking import remember_password, without_passwords
 from runcert.problems import KitProblem, ServerLost, UsageProblem
 from runcert.servers.binaries import Unavailable
 from runcert.servers.containers import Containers
@@ -76,6 +76,17 @@ class Servers:
         if shared.running is None:
             raise KitProblem(f"the server {name} was neither started nor refused")
         return shared.running.url
+
+    @property
+    def in_words(self) -> dict[str, str]:
+        """What each server is that was used, by name: its version and how it was had, or the address that the user gave."""
+        found = {name: f"at {without_passwords(told)}" for name, told in self._told.items() if is_address(told)}
+        with self._lock:
+            for (name, _), shared in self._shared.items():
+                if shared.running is not None:
+                    running = shared.running
+                    found.setdefault(name, f"{running.title} {running.version} ({running.way})")
+        return found
 
     def check(self) -> None:
         """Raise what there is to say of servers that ended by themselves.
