@@ -4,14 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runcert import masking
 from runcert.masking import known_passwords, masked, remember_password, without_known_passwords, without_passwords
-
-
-@pytest.fixture(autouse=True)
-def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test begins as a new process does."""
-    monkeypatch.setattr(masking, "_known", {})
 
 
 @pytest.mark.parametrize(
