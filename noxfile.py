@@ -43,7 +43,7 @@ def tests(session: nox.Session) -> None:
     """Run the tests of the kit in parallel, with branch coverage of contract, harness and reference stores."""
     session.install("-e", ".[all]", *CHECK, *TEST)
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", "-n", "auto", *session.posargs)
+    session.run("coverage", "run", "-m", "pytest", "-n", "auto", "--timeout", "1200", *session.posargs)
     if session.posargs:
         return
     session.run("coverage", "combine", "--quiet")

@@ -135,6 +135,15 @@ def test_what_passes_or_cannot_open_the_store_is_not_kept(tmp_path: Path) -> Non
     assert set() == those_that_fail([])
 
 
+def test_paths_from_the_working_directory_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = Path("failures") / "test_fails.py"
+    (tmp_path / "failures").mkdir()
+    (tmp_path / test).write_text("def test_fails():\n    # the contract permits: nothing\n    assert False\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    assert {test} == those_that_fail([test])
+
+
 def test_a_store_that_ends_the_interpreter_leaves_none(tmp_path: Path) -> None:
     (tmp_path / "test_ends.py").write_text("import os\n\n\ndef test_ends():\n    os._exit(0)\n", encoding="utf-8")
 

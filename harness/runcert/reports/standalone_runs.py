@@ -47,7 +47,7 @@ def those_that_fail(tests: Sequence[Path]) -> set[Path]:
         environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             subprocess.run(  # noqa: S603  # our own interpreter
-                [*command, *map(str, tests)],
+                [*command, *(str(test.resolve()) for test in tests)],
                 cwd=directory,
                 env=environment,
                 timeout=_SECONDS,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from runcert.faulty import deviates
-from runcert_contract import Run, canonical, check_update
+from runcert_contract import Run, RunStatus, canonical, check_update
 from runcert_reference.faulty.over_memory import MemoryRunStoreInLab, faulty_memory
 from runcert_reference.memory import CLAIMS, MemoryRunStore, MemorySpace
 
@@ -98,6 +98,34 @@ class OneReplicaTakesTheFastPath(_AcceptsMore):
 
     def _is_near_enough(self, stored: int, expected: int) -> bool:
         return self._replicas == 1 and stored > expected
+
+
+@faulty_memory("RUN-CAS-1", source="the clause: the version is not compared in one status")
+class WaitingRunsTakeStaleUpdates(_Updating):
+    """compare_and_set takes an update that is one version behind while the run waits for somebody outside."""
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        check_update(expected, updated, CLAIMS)
+        stored = self._stored(expected.run_id)
+        waits = stored is not None and stored.status is RunStatus.WAITING_EXTERNAL
+        if stored is not None and waits and stored.version == expected.version + 1:
+            return self._force(replace(updated, version=stored.version + 1))
+        return super().compare_and_set(expected, updated)
+
+
+@faulty_memory("RUN-CAS-1", source="the clause: whoever has the attempt token is taken for the last writer")
+class OwnRetriesAreAccepted(_Updating):
+    """compare_and_set takes a stale update that ends the run, if its owner and attempt token are the stored ones: a repeated write, it believes."""
+
+    def compare_and_set(self, expected: Run, updated: Run) -> bool:
+        check_update(expected, updated, CLAIMS)
+        stored = self._stored(expected.run_id)
+        mine = stored is not None and None not in (stored.owner, stored.attempt_token)
+        if stored is not None and mine and not stored.status.terminal and stored.version > expected.version:
+            same = (stored.owner, stored.attempt_token) == (updated.owner, updated.attempt_token)
+            if same and updated.status.terminal:
+                return self._force(replace(updated, version=stored.version + 1))
+        return super().compare_and_set(expected, updated)
 
 
 @faulty_memory("RUN-CAS-1", source="the clause: versions that wrap around")

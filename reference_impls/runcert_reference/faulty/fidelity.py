@@ -58,6 +58,14 @@ class TextsEndAtNul(ChangesWhatIsStored):
         return with_texts(run, lambda text: text.partition("\0")[0])
 
 
+@faulty_memory("RUN-FIDELITY-2", source="the clause: a byte order mark is taken for one of the file")
+class ByteOrderMarksAreDropped(ChangesWhatIsStored):
+    """A text that begins with U+FEFF comes back without it."""
+
+    def stored_form(self, run: Run) -> Run:
+        return with_texts(run, lambda text: text.removeprefix("\ufeff"))
+
+
 @faulty_memory("RUN-FIDELITY-2", source="D6 amule-org/amule#312: normal forms, in texts")
 class TextsAreNormalised(ChangesWhatIsStored):
     """Texts are brought into Unicode normal form C."""

@@ -13,6 +13,7 @@ from runcert.cases import Case
 from runcert.checks import Violation, clause
 from runcert.handles import Handle
 from runcert_contract import (
+    LEGAL_MOVES,
     Capability,
     CompareAndSet,
     InvalidRecord,
@@ -95,6 +96,21 @@ class CompareAndSetByVersion:
         for status in RunStatus:
             run = judge.run_in(handle, status)
             judge.find(case.another(handle), run.run_id)
+
+    def test_stale_in_every_status(self, case: Case) -> None:
+        """In whatever status a run is, an update of another version gives False for each move, also for one who has its owner and its token."""
+        handle = case.open()
+        judge = Judge(case)
+        refused = 0
+        for status in RunStatus:
+            run = judge.run_in(handle, status, owner="worker-1", attempt_token=case.fresh_id("a"))
+            for version in sorted({max(0, run.version - 1), run.version + 1} - {run.version}):
+                stale = replace(run, version=version)
+                for move in sorted(LEGAL_MOVES[status] | {status}, key=lambda move: move.value):
+                    judge.compare_and_set(handle, stale, moved(stale, move))
+                    refused += 1
+            judge.find(handle, run.run_id)
+        case.evidence["stale moves refused"] = refused
 
 
 @clause("RUN-CAS-2")

@@ -65,6 +65,7 @@ TEXT_EDGES: tuple[str, ...] = (
     " leading and trailing ",
     "\ttab\nnewline\r\nreturn\r",
     "\u0085\u2028\u2029\ufeff",
+    "\ufeffafter a byte order mark",
     "caf\u00e9 cafe\u0301 \ufb01 \u212b",
     "\U0001f600\U0001f468\u200d\U0001f469\u200d\U0001f467",
     "\U0010ffff\uffff\ufffe\ufdd0",
