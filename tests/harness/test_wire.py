@@ -241,9 +241,10 @@ def test_closing_ends_everything_and_can_be_done_twice(wire: Wire, address: tupl
 
 
 _HOLDS = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from runcert.wire import Wire
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background may ignore it
 print(*Wire(Path(".")).address("127.0.0.1", int(sys.argv[1])), flush=True)
 time.sleep(60)
 """
