@@ -40,7 +40,7 @@ class Settings:
 
 
 ANY_CLAUSE = "any"
-"""Stop at the first failure, whichever clause it is of."""
+"""Stop at the first failure, whichever clause it is of (how soon a fault is found is measured so)."""
 
 
 @dataclass(frozen=True, slots=True)

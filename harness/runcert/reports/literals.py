@@ -56,7 +56,7 @@ def _compound(value: object) -> str:
 def _told(value: object) -> list[str]:
     """Give the fields of a record that do not have their default."""
     found = []
-    for entry in fields(value):  # type: ignore[arg-type]  # the caller asked
+    for entry in fields(value):  # type: ignore[arg-type]  # only dataclasses come here, which `object` does not say
         default = entry.default_factory() if callable(entry.default_factory) else entry.default
         if default is MISSING or _differ(getattr(value, entry.name), default):
             found.append(entry.name)

@@ -103,6 +103,7 @@ class CompareAndSetByVersion:
         judge = Judge(case)
         refused = 0
         for status in RunStatus:
+            case.steps.clear()  # a failure shows the life of its own run
             run = judge.run_in(handle, status, owner="worker-1", attempt_token=case.fresh_id("a"))
             for version in sorted({max(0, run.version - 1), run.version + 1} - {run.version}):
                 stale = replace(run, version=version)
