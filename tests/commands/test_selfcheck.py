@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from runcert.checks import checks_of
 from runcert.faulty import FaultyStore, faulty_stores
+from runcert.messages import ANY_CLAUSE, Job, Settings
 from runcert.problems import UsageProblem
 from runcert.reports.matrix import print_matrix
 from runcert.selfcheck import SelfcheckReport, run_selfcheck
 from runcert.servers.binaries import Unavailable
 from runcert.servers.mariadb import MariaDB
+from runcert.supervisor import Supervisor
 from runcert.targets import resolve
 
 from .conftest import STORES, Runcert
@@ -95,3 +98,13 @@ def test_in_continuous_integration_no_faulty_store_is_left_out(monkeypatch: pyte
 
     with pytest.raises(UsageProblem, match="CI is set"):
         run_selfcheck("run-store", full=False, seed=1, processes=1, stores=[replace(_red(), backend="mariadb")])
+
+
+def test_a_store_may_be_left_at_its_first_failure_whichever_clause_it_is_of() -> None:
+    spec = "runcert_reference.faulty.comparing_and_setting:UpdateIgnoresTheVersion"
+    names = [check.id for check in checks_of("run-store") if check.id.startswith(("CompareAndSetByVersion.", "ARefusedUpdate"))]
+    with Supervisor(Settings(root="", depth="quick", seed=1)).running() as supervisor:
+        results = supervisor.run([("one", [Job(spec, names, until_red=ANY_CLAUSE)])], 1)
+
+    assert [result.verdict for result in results] == [*["pass"] * (len(results) - 1), "fail"]
+    assert len(results) < len(names)
